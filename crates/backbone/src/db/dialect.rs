@@ -1,0 +1,78 @@
+//! The few texts that engines write differently.
+
+/// A database engine. MySQL and MariaDB take their place here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// SQLite 3, embedded.
+    Sqlite,
+}
+
+impl Engine {
+    /// A table of `rows` × `columns` placeholders to stand in a FROM or WITH clause.
+    pub fn values(self, rows: usize, columns: usize) -> String {
+        match self {
+            Self::Sqlite => format!("VALUES {}", row_placeholders(rows, columns)),
+        }
+    }
+
+    /// The clause that turns an INSERT into an upsert on the unique columns `key`: each of
+    /// `assignments` is `column = expression`.
+    pub fn on_conflict(self, key: &str, assignments: &str) -> String {
+        match self {
+            Self::Sqlite => format!("ON CONFLICT ({key}) DO UPDATE SET {assignments}"),
+        }
+    }
+
+    /// In an upsert's assignment, the value that the INSERT would have written to `column`.
+    pub fn inserted(self, column: &str) -> String {
+        match self {
+            Self::Sqlite => format!("excluded.{column}"),
+        }
+    }
+}
+
+/// `(?,?),(?,?)` for 2 rows of 2 columns.
+pub(super) fn row_placeholders(rows: usize, columns: usize) -> String {
+    let mut text = String::with_capacity(rows * (2 * columns + 2));
+    for row in 0..rows {
+        text.push_str(if row == 0 { "(" } else { ",(" });
+        for column in 0..columns {
+            text.push_str(if column == 0 { "?" } else { ",?" });
+        }
+        text.push(')');
+    }
+    text
+}
+
+/// Splits `total` rows into statements: as many of `max` rows as fit, then powers of two. Only
+/// few distinct texts arise, so that prepared statements are found again.
+pub(super) fn chunks(total: usize, max: usize) -> impl Iterator<Item = usize> {
+    let mut left = total;
+    std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
+        let count = if left >= max { max } else { 1 << left.ilog2() };
+        left -= count;
+        Some(count)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_every_row_with_few_distinct_sizes() {
+        for total in 0..1_000 {
+            let sizes: Vec<_> = chunks(total, 128).collect();
+            assert_eq!(sizes.iter().sum::<usize>(), total);
+            assert!(sizes.iter().all(|size| size.is_power_of_two() && *size <= 128));
+        }
+    }
+
+    #[test]
+    fn placeholders_have_the_asked_shape() {
+        assert_eq!(row_placeholders(2, 3), "(?,?,?),(?,?,?)");
+    }
+}

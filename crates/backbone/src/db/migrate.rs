@@ -1,0 +1,45 @@
+//! Schema changes, written per engine and applied in order of their version.
+
+use std::borrow::Cow;
+
+use sqlx::migrate::{Migration as SqlxMigration, MigrationType, Migrator};
+
+use super::sqlite::Sqlite;
+use crate::{Error, Result};
+
+/// One schema change.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    /// Rises over the whole product; a room owns a range (backbone: 1 to 99).
+    pub version: i64,
+    /// What it does, in a few words.
+    pub name: &'static str,
+    /// The statements for SQLite.
+    pub sqlite: &'static str,
+}
+
+/// The tables of this crate: outbox, positions, parking lot, idempotency keys.
+pub const BACKBONE_MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "backbone",
+    sqlite: include_str!("../../../../migrations/sqlite/0001_backbone.sql"),
+}];
+
+pub(super) async fn run(sqlite: &Sqlite, migrations: &[Migration]) -> Result<()> {
+    let migrations = migrations
+        .iter()
+        .map(|migration| {
+            SqlxMigration::new(
+                migration.version,
+                Cow::Borrowed(migration.name),
+                MigrationType::Simple,
+                sqlx::SqlSafeStr::into_sql_str(migration.sqlite),
+                false,
+            )
+        })
+        .collect();
+    let mut migrator = Migrator::with_migrations(migrations);
+    // An application may keep its own migrations in the same database.
+    migrator.set_ignore_missing(true);
+    sqlite.migrate(&migrator).await.map_err(Error::Migration)
+}

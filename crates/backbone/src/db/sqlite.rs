@@ -1,0 +1,142 @@
+//! SQLite: one writer at a time, many readers, write-ahead log.
+
+use std::{path::Path, sync::Arc};
+
+use sqlx::{
+    Connection as _, SqliteConnection, SqlitePool, Transaction,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+
+use super::Durability;
+use crate::{
+    Error, Result,
+    limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_READERS_MAX},
+};
+
+/// Page cache of each connection, in KiB (negative is how SQLite's pragma tells KiB from pages).
+const CACHE_KIB: &str = "-8192";
+
+#[derive(Clone, Debug)]
+pub(super) struct Sqlite {
+    options: SqliteConnectOptions,
+    readers: SqlitePool,
+    /// `synchronous=FULL`: facts.
+    durable: SqlitePool,
+    /// `synchronous=NORMAL`: projections.
+    rebuildable: SqlitePool,
+    /// Writers of this process queue here, in order; SQLite's own busy wait is neither fair nor prompt.
+    turn: Arc<Mutex<()>>,
+}
+
+/// A transaction on SQLite; `turn` is held while it writes.
+#[derive(Debug)]
+pub struct SqliteTx {
+    transaction: Transaction<'static, sqlx::Sqlite>,
+    turn: Option<OwnedMutexGuard<()>>,
+    commits: Option<watch::Sender<u64>>,
+}
+
+impl Sqlite {
+    pub(super) async fn open(file: &Path) -> Result<Self> {
+        let options = SqliteConnectOptions::new()
+            .filename(file)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(SQLITE_BUSY_TIME_MAX)
+            .foreign_keys(true)
+            .pragma("cache_size", CACHE_KIB)
+            .pragma("temp_store", "MEMORY");
+        let durable = pool(1).connect_with(options.clone()).await;
+        let durable = durable.map_err(Error::database("opening the database"))?;
+        let readers = pool(SQLITE_READERS_MAX).connect_lazy_with(options.clone().pragma("query_only", "ON"));
+        let rebuildable = pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal));
+        Ok(Self { options, readers, durable, rebuildable, turn: Arc::default() })
+    }
+
+    pub(super) async fn read(&self) -> Result<SqliteTx> {
+        let transaction = self.readers.begin().await.map_err(Error::database("beginning to read"))?;
+        Ok(SqliteTx { transaction, turn: None, commits: None })
+    }
+
+    pub(super) async fn write(&self, durability: Durability, commits: watch::Sender<u64>) -> Result<SqliteTx> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let pool = match durability {
+            Durability::Full => &self.durable,
+            Durability::Rebuildable => &self.rebuildable,
+        };
+        // IMMEDIATE takes the write lock now: a deferred one could fail half-way, when it is too late to wait.
+        let transaction = pool.begin_with("BEGIN IMMEDIATE").await;
+        let transaction = transaction.map_err(Error::database("beginning to write"))?;
+        Ok(SqliteTx { transaction, turn: Some(turn), commits: Some(commits) })
+    }
+
+    /// Runs migrations on a connection of their own, inside one transaction of SQLite's, so that
+    /// several processes may start at once.
+    pub(super) async fn migrate(&self, migrator: &sqlx::migrate::Migrator) -> Result<(), sqlx::migrate::MigrateError> {
+        let _turn = self.turn.lock().await;
+        let mut connection = SqliteConnection::connect_with(&self.options).await?;
+        let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+        migrator.run_direct(None, &mut *transaction, false).await?;
+        transaction.commit().await?;
+        connection.close().await?;
+        Ok(())
+    }
+
+    pub(super) async fn watch(&self, commits: &watch::Sender<u64>) -> Result<std::convert::Infallible> {
+        let doing = "watching for other processes";
+        let mut connection = SqliteConnection::connect_with(&self.options).await.map_err(Error::database(doing))?;
+        let mut seen = 0;
+        loop {
+            // `data_version` changes when another connection, of whatever process, has committed.
+            let version: i64 = sqlx::query_scalar("PRAGMA data_version")
+                .fetch_one(&mut connection)
+                .await
+                .map_err(Error::database(doing))?;
+            if version != seen {
+                seen = version;
+                commits.send_modify(|count| *count += 1);
+            }
+            tokio::time::sleep(OTHER_PROCESS_POLL_GAP).await;
+        }
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        self.options.get_filename()
+    }
+
+    pub(super) async fn close(&self) {
+        self.readers.close().await;
+        self.rebuildable.close().await;
+        self.durable.close().await;
+    }
+}
+
+impl SqliteTx {
+    pub(super) fn connection(&mut self) -> &mut SqliteConnection {
+        &mut self.transaction
+    }
+
+    pub(super) async fn commit(self) -> Result<()> {
+        self.transaction.commit().await.map_err(Error::database("committing"))?;
+        drop(self.turn);
+        if let Some(commits) = self.commits {
+            commits.send_modify(|count| *count += 1);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn rollback(self) -> Result<()> {
+        self.transaction.rollback().await.map_err(Error::database("rolling back"))
+    }
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .min_connections(0)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+}

@@ -1,0 +1,128 @@
+//! The one error of this crate.
+
+/// What went wrong, with its cause kept as [`std::error::Error::source`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database refused or could not be reached.
+    #[error("the database failed while {doing}")]
+    Database {
+        /// What was being done, as a participle: "reading the outbox".
+        doing: &'static str,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
+    /// A migration could not be applied.
+    #[error("the database could not be migrated")]
+    Migration(#[source] sqlx::migrate::MigrateError),
+    /// A row does not hold what this version of the code wrote there.
+    #[error("a row of `{table}` is malformed: {reason}")]
+    MalformedRow {
+        /// The table the row is in.
+        table: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// JSON could not be written or read back.
+    #[error("JSON failed while {doing}")]
+    Json {
+        /// What was being done, as a participle.
+        doing: &'static str,
+        /// What the JSON library said.
+        source: serde_json::Error,
+    },
+    /// An event could not be written to or read from its stored form.
+    #[error("an event could not be encoded or decoded")]
+    Event(#[source] tidings_event::Error),
+    /// Another process moved the position of this projector meanwhile; nothing was written.
+    #[error("the position of projector `{projector}` was moved by somebody else")]
+    PositionMoved {
+        /// The projector whose position moved.
+        projector: &'static str,
+    },
+    /// The log no longer holds the events the projector would need next.
+    #[error("projector `{projector}` needs offset {needed}, but the log starts at {earliest}")]
+    HistoryMissing {
+        /// The projector that cannot go on.
+        projector: &'static str,
+        /// The first offset it has not seen.
+        needed: i64,
+        /// The first offset the log still holds.
+        earliest: i64,
+    },
+    /// The lock file that says which process runs a projector could not be used.
+    #[error("the lock file {} could not be used", path.display())]
+    Lease {
+        /// The lock file.
+        path: std::path::PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A limit of this crate was exceeded; see [`crate::limits`].
+    #[error("{what} exceeds its limit of {limit}")]
+    LimitExceeded {
+        /// What is too large.
+        what: &'static str,
+        /// The limit, in the unit `what` names.
+        limit: usize,
+    },
+    /// A feature's own code found its data impossible.
+    #[error("{message}")]
+    Invariant {
+        /// What was found.
+        message: String,
+    },
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Primary SQLite result codes that say the database, not the statement, is in trouble:
+/// BUSY, LOCKED, NOMEM, IOERR, FULL, CANTOPEN, PROTOCOL (sqlite.org/rescode.html).
+const SQLITE_TRANSIENT_CODES: [u32; 7] = [5, 6, 7, 10, 13, 14, 15];
+
+impl Error {
+    pub(crate) fn database(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
+        move |source| Self::Database { doing, source }
+    }
+
+    pub(crate) fn json(doing: &'static str) -> impl FnOnce(serde_json::Error) -> Self {
+        move |source| Self::Json { doing, source }
+    }
+
+    /// Whether the same call may succeed later without a change of its input: a dependency is
+    /// down or busy. Told by code, never by message text.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Database { source, .. } => is_transient(source),
+            Self::PositionMoved { .. } | Self::Lease { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The error and its causes, outermost first, in one line.
+    pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+}
+
+fn is_transient(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::BeginFailed => true,
+        sqlx::Error::Database(error) => error
+            .code()
+            .and_then(|code| code.parse::<u32>().ok())
+            .is_some_and(|code| SQLITE_TRANSIENT_CODES.contains(&(code & 0xff))),
+        _ => false,
+    }
+}

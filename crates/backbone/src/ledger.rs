@@ -1,0 +1,131 @@
+//! The ledger commits concurrent commands together, each with its own outcome.
+//!
+//! While one batch is being committed, the next gathers; what has gathered is decided in one
+//! transaction with set-based statements and committed once. Alone, a command waits for nobody.
+//! A batch that the database refuses for one command's sake is halved until that command fails
+//! alone.
+
+mod batch;
+mod worker;
+
+use serde::{Serialize, de::DeserializeOwned};
+use tidings_event::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Clock, Conn, Db, Error, Result, idempotency::IdempotencyKey, limits::LEDGER_QUEUE_COMMANDS_MAX};
+
+/// Decides commands: reads facts, changes them and emits events, on the transaction handed in.
+pub trait Decide: Send + Sync + 'static {
+    /// What is asked.
+    type Command: Send + Sync + 'static;
+    /// What was done.
+    type Outcome: Clone + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// Why a command was refused: its own fault, and nothing changed.
+    type Refusal: Clone + Serialize + DeserializeOwned + Send + Sync + 'static;
+
+    /// Names the ledger in metrics and logs.
+    const NAME: &'static str;
+
+    /// Decides `commands` as if one after the other, in their order. Answer `i` belongs to
+    /// command `i`. An error undoes the whole batch.
+    fn decide(
+        &self,
+        commands: &[&Self::Command],
+        at: Timestamp,
+        conn: Conn<'_>,
+    ) -> impl Future<Output = Result<Vec<Result<Self::Outcome, Self::Refusal>>>> + Send;
+}
+
+/// Why a command was not decided.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Too many commands are waiting; nothing changed.
+    #[error("too many commands are waiting")]
+    Busy,
+    /// The ledger is shutting down; nothing changed.
+    #[error("the ledger is closed")]
+    Closed,
+    /// The idempotency key was used before for something else; nothing changed.
+    #[error("the idempotency key belongs to another request")]
+    KeyReused,
+    /// The database failed; nothing changed.
+    #[error("the command could not be committed")]
+    Failed(#[source] std::sync::Arc<Error>),
+}
+
+pub(crate) type Answered<D> = Result<Result<<D as Decide>::Outcome, <D as Decide>::Refusal>, SubmitError>;
+
+struct Submission<D: Decide> {
+    command: D::Command,
+    idempotency: Option<IdempotencyKey>,
+    reply: oneshot::Sender<Answered<D>>,
+}
+
+/// Hands commands to a ledger. Cheap to clone.
+#[derive(Debug)]
+pub struct Ledger<D: Decide>(mpsc::Sender<Submission<D>>);
+
+impl<D: Decide> Clone for Ledger<D> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<D: Decide> Ledger<D> {
+    /// Makes a ledger and the part that runs it: `(handle, worker)`.
+    pub fn new(decide: D, db: Db, clock: Clock) -> (Self, Worker<D>) {
+        let (sender, receiver) = mpsc::channel(LEDGER_QUEUE_COMMANDS_MAX);
+        (Self(sender), Worker { decide, db, clock, receiver })
+    }
+
+    /// Decides one command; returns once its transaction is durable.
+    pub async fn submit(&self, command: D::Command, idempotency: Option<IdempotencyKey>) -> Answered<D> {
+        let (reply, answer) = oneshot::channel();
+        let submission = Submission { command, idempotency, reply };
+        self.0.try_send(submission).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
+            mpsc::error::TrySendError::Closed(_) => SubmitError::Closed,
+        })?;
+        answer.await.unwrap_or(Err(SubmitError::Closed))
+    }
+
+    /// Decides many commands, waiting for room instead of failing when the ledger is busy.
+    /// Answer `i` belongs to command `i`.
+    pub async fn submit_all(&self, commands: impl IntoIterator<Item = D::Command>) -> Vec<Answered<D>> {
+        let mut answers = Vec::new();
+        for command in commands {
+            let (reply, answer) = oneshot::channel();
+            // A closed ledger drops the submission, and with it `reply`: the answer says so below.
+            drop(self.0.send(Submission { command, idempotency: None, reply }).await);
+            answers.push(answer);
+        }
+        let mut decided = Vec::with_capacity(answers.len());
+        for answer in answers {
+            decided.push(answer.await.unwrap_or(Err(SubmitError::Closed)));
+        }
+        decided
+    }
+}
+
+/// The part that runs a ledger.
+#[derive(Debug)]
+pub struct Worker<D: Decide> {
+    decide: D,
+    db: Db,
+    clock: Clock,
+    receiver: mpsc::Receiver<Submission<D>>,
+}
+
+impl<D: Decide> Worker<D> {
+    /// Runs until `shutdown`, then decides what was accepted before it and returns.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        worker::run(&mut self, shutdown).await;
+    }
+}
+
+impl<D: Decide> std::fmt::Debug for Submission<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Submission").finish_non_exhaustive()
+    }
+}

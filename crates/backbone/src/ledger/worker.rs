@@ -1,0 +1,98 @@
+//! The loop of a ledger: gather, decide, commit, answer.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answered, Decide, Submission, SubmitError, Worker, batch};
+use crate::{
+    Error,
+    clock::Stopwatch,
+    limits::{LEDGER_BATCH_COMMANDS_MAX, LEDGER_RETRY_GAP_MIN, LEDGER_RETRY_TIME_MAX},
+    telemetry,
+};
+
+pub(super) async fn run<D: Decide>(worker: &mut Worker<D>, shutdown: CancellationToken) {
+    let mut gathered = Vec::with_capacity(LEDGER_BATCH_COMMANDS_MAX);
+    loop {
+        let received = tokio::select! {
+            biased;
+            received = worker.receiver.recv_many(&mut gathered, LEDGER_BATCH_COMMANDS_MAX) => received,
+            () = shutdown.cancelled(), if !worker.receiver.is_closed() => {
+                // What was accepted is still decided; from now on submitters are told "closed".
+                worker.receiver.close();
+                continue;
+            }
+        };
+        if received == 0 {
+            return;
+        }
+        let stopwatch = Stopwatch::start();
+        process(worker, std::mem::take(&mut gathered)).await;
+        telemetry::ledger_batch(D::NAME, received, stopwatch.seconds());
+    }
+}
+
+/// Commits a batch, halving it while the database refuses it for some command's sake.
+async fn process<D: Decide>(worker: &Worker<D>, batch: Vec<Submission<D>>) {
+    let mut halves = vec![batch];
+    while let Some(mut batch) = halves.pop() {
+        match commit_with_retries(worker, &batch).await {
+            Ok(answers) => {
+                for (submission, answer) in batch.into_iter().zip(answers) {
+                    reply(submission.reply, answer);
+                }
+            }
+            Err(error) if batch.len() == 1 || error.is_transient() => {
+                tracing::error!(
+                    ledger = D::NAME,
+                    commands = batch.len(),
+                    error = Error::chain(&error),
+                    "not committed"
+                );
+                telemetry::ledger_failed(D::NAME, batch.len());
+                let error = Arc::new(error);
+                for submission in batch {
+                    reply(submission.reply, Err(SubmitError::Failed(Arc::clone(&error))));
+                }
+            }
+            Err(_) => {
+                let second = batch.split_off(batch.len() / 2);
+                halves.push(second);
+                halves.push(batch);
+            }
+        }
+    }
+}
+
+async fn commit_with_retries<D: Decide>(
+    worker: &Worker<D>,
+    batch: &[Submission<D>],
+) -> Result<Vec<Answered<D>>, Error> {
+    let mut gap = LEDGER_RETRY_GAP_MIN;
+    let mut waited = Duration::ZERO;
+    loop {
+        let committed = batch::commit(&worker.decide, &worker.db, worker.clock.now(), batch).await;
+        match committed {
+            Err(error) if error.is_transient() && waited < LEDGER_RETRY_TIME_MAX => {
+                if waited.is_zero() {
+                    tracing::warn!(
+                        ledger = D::NAME,
+                        error = Error::chain(&error),
+                        "the database is in trouble, retrying"
+                    );
+                }
+                tokio::time::sleep(gap).await;
+                waited += gap;
+                gap *= 2;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// A client that has gone away no longer wants its answer; its command is decided all the same.
+fn reply<T>(reply: oneshot::Sender<T>, answer: T) {
+    drop(reply.send(answer));
+}

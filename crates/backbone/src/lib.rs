@@ -1,0 +1,33 @@
+//! The path of an event, usable alone: a row and an event committed in one transaction, and
+//! everything else following from the event.
+//!
+//! This room knows databases, retries and positions. It does not know what a follow is.
+//!
+//! In reading order, which is the order of the path:
+//!
+//! - [`db`]: one SQL text, the engine at the edge.
+//! - [`ledger`]: concurrent commands commit together, each with its own outcome.
+//! - [`outbox`]: events written in the transaction of their fact.
+//! - [`log`]: committed events in order; embedded, the outbox itself.
+//! - [`projector`]: batches of events applied with their position in one transaction.
+//! - [`parking`]: where a key waits after one of its events failed.
+//! - [`retention`]: old events go, but never past a projector.
+//!
+//! `examples/own_event.rs` shows an own event type, an own transaction and an own projector.
+
+pub mod clock;
+pub mod db;
+mod error;
+pub mod idempotency;
+pub mod ledger;
+pub mod limits;
+pub mod log;
+pub mod outbox;
+pub mod parking;
+pub mod projector;
+pub mod retention;
+pub mod telemetry;
+
+pub use clock::{Clock, EventIds};
+pub use db::{Conn, Db, Durability, Tx};
+pub use error::{Error, Result};

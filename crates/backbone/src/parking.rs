@@ -1,0 +1,251 @@
+//! The parking lot: where a key waits after one of its events failed.
+//!
+//! An event that fails is stored here under its key in the transaction that moves the projector's
+//! position past it; later events of the key are appended behind it, so their order is kept and no
+//! other key waits. Each failed try makes the gap to the next one grow; when the attempts are
+//! spent the key is dead and waits for [`redrive`].
+
+use std::collections::HashSet;
+
+use tidings_event::{Timestamp, cloudevents};
+
+use crate::{
+    Conn, Error, Result,
+    db::{Row, Value},
+    limits::PARKING_ERROR_CHARS_MAX,
+    log::{Offset, Recorded},
+};
+
+/// The `source` attribute of events stored in the lot.
+const EVENT_SOURCE: &str = "/tidings/parking";
+
+/// Whether a parked key is still tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is tried again when its time has come.
+    Retrying,
+    /// Its attempts are spent; only a redrive tries it again.
+    Dead,
+}
+
+impl State {
+    fn code(self) -> i64 {
+        match self {
+            Self::Retrying => 0,
+            Self::Dead => 1,
+        }
+    }
+
+    fn from_code(code: i64) -> Result<Self> {
+        match code {
+            0 => Ok(Self::Retrying),
+            1 => Ok(Self::Dead),
+            _ => Err(Error::MalformedRow { table: "parked_key", reason: format!("state is {code}") }),
+        }
+    }
+}
+
+/// A key that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedKey {
+    /// The projector whose event failed.
+    pub projector: String,
+    /// The key that waits.
+    pub key: String,
+    /// Whether it is still tried.
+    pub state: State,
+    /// Failed tries of the event at its head.
+    pub attempts: u32,
+    /// When it is tried next; meaningless for a dead key.
+    pub next_attempt_at: Timestamp,
+    /// The last error and its causes.
+    pub error: String,
+    /// When the key was parked.
+    pub parked_at: Timestamp,
+    /// Events that wait, the failed one included.
+    pub waiting: u64,
+}
+
+/// Which of `keys` are parked for a projector.
+pub(crate) async fn parked_among(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    keys: impl Iterator<Item = &str>,
+) -> Result<HashSet<String>> {
+    // Nearly always nothing is parked, and one probe says so.
+    let doing = "looking for parked keys";
+    let any = "SELECT 1 FROM parked_key WHERE projector = ? LIMIT 1";
+    if conn.fetch_optional(doing, any, vec![projector.into()]).await?.is_none() {
+        return Ok(HashSet::new());
+    }
+    let distinct: HashSet<&str> = keys.collect();
+    let rows: Vec<[Value; 2]> = distinct.into_iter().map(|key| [projector.into(), key.into()]).collect();
+    let sql = |values: &str| format!("SELECT event_key FROM parked_key WHERE (projector, event_key) IN ({values})");
+    conn.fetch_rows(doing, sql, rows).await?.iter().map(|row| row.text(0)).collect()
+}
+
+/// Parks the key of `failed`, whose first try has just failed.
+pub(crate) async fn park(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    failed: &Recorded,
+    error: &str,
+    at: Timestamp,
+    next_attempt_at: Option<Timestamp>,
+) -> Result<()> {
+    let state = if next_attempt_at.is_some() { State::Retrying } else { State::Dead };
+    let sql = "INSERT INTO parked_key \
+               (projector, event_key, state, attempts, next_attempt_at, error, parked_at) VALUES (?,?,?,1,?,?,?)";
+    let args = vec![
+        projector.into(),
+        failed.event.key.as_str().into(),
+        state.code().into(),
+        next_attempt_at.unwrap_or(at).0.into(),
+        shorten(error).into(),
+        at.0.into(),
+    ];
+    conn.execute("parking a key", sql, args).await?;
+    append(conn, projector, std::slice::from_ref(failed)).await
+}
+
+/// Appends events behind their parked keys.
+pub(crate) async fn append(conn: &mut Conn<'_>, projector: &str, events: &[Recorded]) -> Result<()> {
+    let rows = events
+        .iter()
+        .map(|recorded| {
+            let event = cloudevents::json::encode(&recorded.event, EVENT_SOURCE).map_err(Error::Event)?;
+            Ok([projector.into(), recorded.event.key.as_str().into(), recorded.offset.0.into(), event.into()])
+        })
+        .collect::<Result<Vec<[Value; 4]>>>()?;
+    let head = "INSERT INTO parked_event (projector, event_key, log_offset, event) VALUES";
+    conn.execute_rows("parking events", head, rows, "").await.map(drop)
+}
+
+/// Keys whose next try is due, the longest waiting first.
+pub(crate) async fn due(conn: &mut Conn<'_>, projector: &str, at: Timestamp, limit: usize) -> Result<Vec<String>> {
+    let sql = "SELECT event_key FROM parked_key WHERE projector = ? AND state = 0 AND next_attempt_at <= ? \
+               ORDER BY next_attempt_at LIMIT ?";
+    let args = vec![projector.into(), at.0.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    conn.fetch("looking for due keys", sql, args).await?.iter().map(|row| row.text(0)).collect()
+}
+
+/// When the next try of any key of the projector is due.
+pub(crate) async fn next_due(conn: &mut Conn<'_>, projector: &str) -> Result<Option<Timestamp>> {
+    let sql = "SELECT MIN(next_attempt_at) FROM parked_key WHERE projector = ? AND state = 0";
+    let row = conn.fetch_optional("looking for the next due key", sql, vec![projector.into()]).await?;
+    row.map_or(Ok(None), |row| row.int_or_null(0)).map(|at| at.map(Timestamp))
+}
+
+/// The first events that wait under a key, in order, and the tries its head has had. Nothing when
+/// the key is no longer due: somebody else tried it meanwhile.
+pub(crate) async fn waiting_if_due(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    key: &str,
+    at: Timestamp,
+    limit: usize,
+) -> Result<Option<(u32, Vec<Recorded>)>> {
+    let sql = "SELECT attempts FROM parked_key \
+               WHERE projector = ? AND event_key = ? AND state = 0 AND next_attempt_at <= ?";
+    let args = vec![projector.into(), key.into(), at.0.into()];
+    let Some(row) = conn.fetch_optional("reading a parked key", sql, args).await? else {
+        return Ok(None);
+    };
+    let attempts = u32::try_from(row.int(0)?).unwrap_or(u32::MAX);
+    let sql = "SELECT log_offset, event FROM parked_event WHERE projector = ? AND event_key = ? \
+               ORDER BY log_offset LIMIT ?";
+    let args = vec![projector.into(), key.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    let rows = conn.fetch("reading parked events", sql, args).await?;
+    let events = rows.iter().map(read_event).collect::<Result<_>>()?;
+    Ok(Some((attempts, events)))
+}
+
+fn read_event(row: &Row) -> Result<Recorded> {
+    let event = cloudevents::json::decode(row.text(1)?.as_bytes()).map_err(Error::Event)?;
+    Ok(Recorded { offset: Offset(row.int(0)?), event })
+}
+
+/// Removes events of a key up to and including `last`, which have been applied; frees the key if
+/// none is left, else lets its next event be tried at once with fresh attempts.
+pub(crate) async fn remove_applied(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    key: &str,
+    last: Offset,
+    at: Timestamp,
+) -> Result<()> {
+    let doing = "freeing a parked key";
+    let sql = "DELETE FROM parked_event WHERE projector = ? AND event_key = ? AND log_offset <= ?";
+    conn.execute(doing, sql, vec![projector.into(), key.into(), last.0.into()]).await?;
+    let sql = "UPDATE parked_key SET attempts = 0, next_attempt_at = ? WHERE projector = ? AND event_key = ?";
+    conn.execute(doing, sql, vec![at.0.into(), projector.into(), key.into()]).await?;
+    let sql = "DELETE FROM parked_key WHERE projector = ? AND event_key = ? AND NOT EXISTS \
+               (SELECT 1 FROM parked_event e WHERE e.projector = parked_key.projector AND e.event_key = parked_key.event_key)";
+    conn.execute(doing, sql, vec![projector.into(), key.into()]).await.map(drop)
+}
+
+/// Notes another failed try of a key's head; without a next time the key is dead.
+pub(crate) async fn note_failure(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    key: &str,
+    attempts: u32,
+    error: &str,
+    next_attempt_at: Option<Timestamp>,
+) -> Result<()> {
+    let state = if next_attempt_at.is_some() { State::Retrying } else { State::Dead };
+    let sql = "UPDATE parked_key SET state = ?, attempts = ?, error = ?, next_attempt_at = COALESCE(?, next_attempt_at) \
+               WHERE projector = ? AND event_key = ?";
+    let args = vec![
+        state.code().into(),
+        i64::from(attempts).into(),
+        shorten(error).into(),
+        next_attempt_at.map(|at| at.0).into(),
+        projector.into(),
+        key.into(),
+    ];
+    conn.execute("noting a failed try", sql, args).await.map(drop)
+}
+
+/// Lets a parked key be tried again at once, with fresh attempts; its events keep their order.
+/// Answers whether the key was parked.
+pub async fn redrive(mut conn: Conn<'_>, projector: &str, key: &str, at: Timestamp) -> Result<bool> {
+    let sql =
+        "UPDATE parked_key SET state = 0, attempts = 0, next_attempt_at = ? WHERE projector = ? AND event_key = ?";
+    let args = vec![at.0.into(), projector.into(), key.into()];
+    Ok(conn.execute("redriving a key", sql, args).await? > 0)
+}
+
+/// Parked keys, the longest parked first, at most `limit`.
+pub async fn list(mut conn: Conn<'_>, limit: usize) -> Result<Vec<ParkedKey>> {
+    let sql = "SELECT projector, event_key, state, attempts, next_attempt_at, error, parked_at, \
+               (SELECT COUNT(*) FROM parked_event e WHERE e.projector = k.projector AND e.event_key = k.event_key) \
+               FROM parked_key k ORDER BY parked_at, projector, event_key LIMIT ?";
+    let args = vec![i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    let rows = conn.fetch("listing parked keys", sql, args).await?;
+    rows.iter().map(read_key).collect()
+}
+
+fn read_key(row: &Row) -> Result<ParkedKey> {
+    Ok(ParkedKey {
+        projector: row.text(0)?,
+        key: row.text(1)?,
+        state: State::from_code(row.int(2)?)?,
+        attempts: u32::try_from(row.int(3)?).unwrap_or(u32::MAX),
+        next_attempt_at: Timestamp(row.int(4)?),
+        error: row.text(5)?,
+        parked_at: Timestamp(row.int(6)?),
+        waiting: u64::try_from(row.int(7)?).unwrap_or_default(),
+    })
+}
+
+/// How many keys of a projector are retrying and how many are dead.
+pub async fn count(mut conn: Conn<'_>, projector: &str) -> Result<(i64, i64)> {
+    let sql = "SELECT COALESCE(SUM(state = 0), 0), COALESCE(SUM(state = 1), 0) FROM parked_key WHERE projector = ?";
+    let row = conn.fetch_optional("counting parked keys", sql, vec![projector.into()]).await?;
+    row.map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
+}
+
+fn shorten(error: &str) -> String {
+    error.chars().take(PARKING_ERROR_CHARS_MAX).collect()
+}

@@ -1,0 +1,74 @@
+//! Projectors maintain projections: a projector is a function of a batch of events.
+//!
+//! The runtime reads batches from the log and hands each to [`Projector::apply`] on a transaction
+//! that also moves the projector's position, so every effect of an event happens once. A batch
+//! that fails by an event's fault is halved until the culprit stands alone; its key is parked and
+//! the other keys go on. A dependency that is down uses up no attempt.
+
+mod apply;
+mod lease;
+mod position;
+mod retry;
+mod runtime;
+mod status;
+
+use async_trait::async_trait;
+
+use crate::{Conn, Error, log::Recorded};
+
+pub use position::{Position, position, positions};
+pub use retry::Gaps;
+pub use runtime::{MissingHistory, Options, Runtime};
+pub use status::{Handle, State, Status};
+
+/// Maintains one projection.
+#[async_trait]
+pub trait Projector: Send + Sync + 'static {
+    /// Identity of the projector: its position is stored under it, so it never changes.
+    fn name(&self) -> &'static str;
+
+    /// The event types it applies; others are passed over.
+    fn event_types(&self) -> &'static [&'static str];
+
+    /// Applies a batch, in order, on a transaction that also holds the position. All events of
+    /// one key come in commit order. Set-based statements make it fast.
+    async fn apply(&self, batch: &[Recorded], conn: Conn<'_>) -> Result<(), ApplyError>;
+
+    /// Called after the transaction of `batch` has committed, to refresh caches. It may be missed
+    /// in a crash, so nothing that must not be lost belongs here.
+    async fn committed(&self, batch: &[Recorded]) {
+        let _ = batch;
+    }
+}
+
+/// Why a batch was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// An event of the batch is at fault: it is found by halving, and its key is parked.
+    #[error("an event could not be applied")]
+    Event(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Something the projector depends on is down: the whole batch is tried again later.
+    #[error("a dependency failed")]
+    Dependency(#[source] Error),
+}
+
+impl ApplyError {
+    /// An error of the event's own.
+    pub fn event(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Event(error.into())
+    }
+}
+
+impl From<Error> for ApplyError {
+    /// A database in trouble is a dependency that is down; a database that refuses the statement
+    /// (a constraint, a value out of range) blames the event.
+    fn from(error: Error) -> Self {
+        if error.is_transient() { Self::Dependency(error) } else { Self::event(error) }
+    }
+}
+
+impl From<tidings_event::payload::PayloadError> for ApplyError {
+    fn from(error: tidings_event::payload::PayloadError) -> Self {
+        Self::event(error)
+    }
+}

@@ -1,0 +1,111 @@
+//! Applying a batch on a transaction, and finding the event at fault when it fails.
+
+use std::{collections::HashSet, panic::AssertUnwindSafe, time::Duration};
+
+use futures::FutureExt;
+
+use super::{ApplyError, Projector, retry::Gaps};
+use crate::{Clock, Conn, Error, Result, limits::PROJECTOR_APPLY_TIME_MAX, log::Recorded, parking, telemetry};
+
+/// What one projector needs to apply events.
+pub(super) struct Applier<'a> {
+    pub(super) projector: &'a dyn Projector,
+    pub(super) gaps: &'a Gaps,
+    pub(super) clock: &'a Clock,
+}
+
+impl Applier<'_> {
+    /// Applies a batch on `conn`: events of parked keys are appended behind them, and an event at
+    /// fault parks its key. An error is never an event's own; the transaction must not commit.
+    pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<()> {
+        let keys = events.iter().map(|recorded| recorded.event.key.as_str());
+        let mut parked = parking::parked_among(conn, self.projector.name(), keys).await?;
+        let mut left = vec![events];
+        while let Some(part) = left.pop() {
+            let filtered;
+            let ready = if parked.is_empty() {
+                part
+            } else {
+                filtered = self.append_parked(conn, part, &parked).await?;
+                &filtered
+            };
+            if ready.is_empty() {
+                continue;
+            }
+            let Err(error) = self.attempt(conn, ready).await? else { continue };
+            if let [failed] = ready {
+                self.park(conn, failed, &error).await?;
+                parked.insert(failed.event.key.clone());
+            } else {
+                let (first, second) = part.split_at(part.len() / 2);
+                left.push(second);
+                left.push(first);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries a batch inside a savepoint. The inner error is an event's own, and nothing of the
+    /// batch remains; the outer one says that the whole transaction must be tried again.
+    pub(super) async fn attempt(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Result<(), String>> {
+        conn.savepoint().await?;
+        let applied = AssertUnwindSafe(self.projector.apply(events, conn.reborrow())).catch_unwind();
+        let error = match tokio::time::timeout(PROJECTOR_APPLY_TIME_MAX, applied).await {
+            Ok(Ok(Ok(()))) => {
+                conn.release().await?;
+                return Ok(Ok(()));
+            }
+            Ok(Ok(Err(ApplyError::Dependency(error)))) => return Err(error),
+            Ok(Ok(Err(ApplyError::Event(error)))) => Error::chain(&*error),
+            Ok(Err(panic)) => format!("the projector panicked: {}", panic_text(&*panic)),
+            Err(_) => format!("no result within {} s", PROJECTOR_APPLY_TIME_MAX.as_secs()),
+        };
+        conn.rollback_to().await?;
+        Ok(Err(error))
+    }
+
+    /// Appends the events of parked keys behind them; answers the others.
+    async fn append_parked(
+        &self,
+        conn: &mut Conn<'_>,
+        events: &[Recorded],
+        parked: &HashSet<String>,
+    ) -> Result<Vec<Recorded>> {
+        let (behind, ready): (Vec<_>, Vec<_>) =
+            events.iter().cloned().partition(|recorded| parked.contains(&recorded.event.key));
+        parking::append(conn, self.projector.name(), &behind).await?;
+        Ok(ready)
+    }
+
+    async fn park(&self, conn: &mut Conn<'_>, failed: &Recorded, error: &str) -> Result<()> {
+        let name = self.projector.name();
+        let now = self.clock.now();
+        let next = self.gaps.after(1).map(|gap| later(now, gap));
+        parking::park(conn, name, failed, error, now, next).await?;
+        tracing::warn!(
+            projector = name,
+            key = failed.event.key,
+            event_id = %failed.event.id,
+            event_type = failed.event.event_type,
+            error,
+            "an event could not be applied; its key is parked"
+        );
+        telemetry::key_parked(name);
+        if next.is_none() {
+            telemetry::key_dead(name);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn later(at: tidings_event::Timestamp, gap: Duration) -> tidings_event::Timestamp {
+    tidings_event::Timestamp(at.0.saturating_add(i64::try_from(gap.as_millis()).unwrap_or(i64::MAX)))
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a message".to_owned())
+}

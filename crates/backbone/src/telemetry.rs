@@ -1,0 +1,64 @@
+//! Metrics of the path: each occurrence has its name in one place.
+
+use metrics::{counter, gauge, histogram};
+
+/// Events written to the outbox. They exist only if their transaction commits.
+pub(crate) fn events_emitted(count: usize) {
+    counter!("tidings_outbox_events_total").increment(count as u64);
+}
+
+/// A batch of the ledger was processed, in this many seconds.
+pub(crate) fn ledger_batch(ledger: &'static str, commands: usize, seconds: f64) {
+    counter!("tidings_ledger_commands_total", "ledger" => ledger).increment(commands as u64);
+    histogram!("tidings_ledger_batch_commands", "ledger" => ledger).record(commands as f64);
+    histogram!("tidings_ledger_batch_seconds", "ledger" => ledger).record(seconds);
+}
+
+/// Commands answered with a failure of the database.
+pub(crate) fn ledger_failed(ledger: &'static str, commands: usize) {
+    counter!("tidings_ledger_failed_total", "ledger" => ledger).increment(commands as u64);
+}
+
+/// A batch of a projector was committed.
+pub(crate) fn projector_batch(projector: &'static str, events: usize, seconds: f64) {
+    counter!("tidings_projector_events_total", "projector" => projector).increment(events as u64);
+    histogram!("tidings_projector_batch_seconds", "projector" => projector).record(seconds);
+}
+
+/// From commit of the oldest event of a batch to its effects being visible.
+pub(crate) fn projector_delay(projector: &'static str, seconds: f64) {
+    histogram!("tidings_projector_delay_seconds", "projector" => projector).record(seconds);
+}
+
+/// Events of a type that nobody declared, passed over.
+pub(crate) fn unknown_event(projector: &'static str, event_type: &str) {
+    counter!("tidings_projector_unknown_events_total", "projector" => projector, "type" => event_type.to_owned())
+        .increment(1);
+}
+
+/// A key was parked.
+pub(crate) fn key_parked(projector: &'static str) {
+    counter!("tidings_parked_total", "projector" => projector).increment(1);
+}
+
+/// A key spent its attempts.
+pub(crate) fn key_dead(projector: &'static str) {
+    counter!("tidings_dead_total", "projector" => projector).increment(1);
+}
+
+/// A dependency of the projector is down and it waits.
+pub(crate) fn projector_backoff(projector: &'static str) {
+    counter!("tidings_projector_backoffs_total", "projector" => projector).increment(1);
+}
+
+/// How far a projector is behind, as measured at the source.
+pub fn projector_lag(projector: &str, events: i64, oldest_age_seconds: f64) {
+    gauge!("tidings_projector_lag_events", "projector" => projector.to_owned()).set(events as f64);
+    gauge!("tidings_projector_oldest_age_seconds", "projector" => projector.to_owned()).set(oldest_age_seconds);
+}
+
+/// Keys of a projector that wait for a retry, and that are dead.
+pub fn parked_keys(projector: &str, retrying: i64, dead: i64) {
+    gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => "retrying").set(retrying as f64);
+    gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => "dead").set(dead as f64);
+}
