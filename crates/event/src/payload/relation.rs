@@ -1,0 +1,46 @@
+//! Payloads of the follow graph: topic family `relation`, keyed by the follower.
+
+use super::{Id, Payload, Rest};
+use crate::{Timestamp, object::open_object};
+
+/// `relation.followed`: `from` now follows `to`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Followed {
+    /// The follower.
+    pub from: Id,
+    /// The user who is followed.
+    pub to: Id,
+    /// When the follow became active, in milliseconds since the Unix epoch.
+    pub followed_at: Timestamp,
+    /// Fields this version does not know.
+    pub rest: Rest,
+}
+
+/// `relation.unfollowed`: `from` no longer follows `to`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unfollowed {
+    /// The former follower.
+    pub from: Id,
+    /// The user who was followed.
+    pub to: Id,
+    /// Before-image: since when the follow had been active.
+    pub followed_at: Timestamp,
+    /// When the follow ended, in milliseconds since the Unix epoch.
+    pub unfollowed_at: Timestamp,
+    /// Fields this version does not know.
+    pub rest: Rest,
+}
+
+open_object!(Followed { required: [from, to, followed_at], optional: [], rest: rest });
+
+impl Payload for Followed {
+    const EVENT_TYPE: &'static str = "relation.followed";
+    const SCHEMA_VERSION: u32 = 1;
+}
+
+open_object!(Unfollowed { required: [from, to, followed_at, unfollowed_at], optional: [], rest: rest });
+
+impl Payload for Unfollowed {
+    const EVENT_TYPE: &'static str = "relation.unfollowed";
+    const SCHEMA_VERSION: u32 = 1;
+}

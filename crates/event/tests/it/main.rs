@@ -1,0 +1,10 @@
+//! The wire formats, seen from outside.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod cloudevents_rules;
+mod metadata;
+mod payloads;
+mod properties;
+mod refusals;
+mod samples;
+mod wire_shapes;
