@@ -1,8 +1,9 @@
 //! The envelope that every event shares (spec section "The event").
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Error, EventId, Timestamp, object::open_object, payload::Rest};
+use crate::{Error, EventId, Timestamp, payload::Rest};
 
 /// What happened to a fact: immutable, versioned, written in the same transaction as the fact.
 #[derive(Clone, Debug)]
@@ -54,22 +55,25 @@ impl PartialEq for Event {
 /// Where a change came from. Every field is optional; unknown ones are kept.
 ///
 /// As JSON it is one object, the form the outbox stores: absent fields are left out, and entries of
-/// `other` stand beside the known fields. An entry of `other` named like a known field is not written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// `other` stand beside the known fields. `other` must not bear the name of a known field.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// W3C trace context of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
     /// Identity of the request, as answered in its `x-request-id` header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// The client's `user-agent` header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_agent: Option<String>,
     /// Address of the client, as seen by the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_ip: Option<String>,
     /// Attributes this version of Tidings does not know, kept for those that do.
+    #[serde(flatten)]
     pub other: Rest,
 }
-
-open_object!(Metadata { required: [], optional: [traceparent, request_id, user_agent, source_ip], rest: other });
 
 impl Metadata {
     /// Whether there is nothing to tell.

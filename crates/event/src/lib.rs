@@ -39,7 +39,6 @@
 mod envelope;
 mod error;
 mod id;
-mod object;
 mod time;
 
 pub mod cloudevents;

@@ -11,8 +11,8 @@ use crate::{Error, Event, EventId, Metadata, Timestamp, payload::Rest};
 pub(super) const SPEC_VERSION: &str = "1.0";
 pub(super) const CONTENT_TYPE: &str = "application/json";
 
-/// Names that an entry of [`Metadata::other`] cannot take as an attribute.
-const TAKEN: &[&str] = &[
+/// The attributes that have a field of their own, in the order they are written.
+const KNOWN: [&str; 16] = [
     "specversion",
     "id",
     "source",
@@ -20,7 +20,6 @@ const TAKEN: &[&str] = &[
     "subject",
     "time",
     "datacontenttype",
-    "data",
     "partitionkey",
     "sequence",
     "aggregatetype",
@@ -106,7 +105,7 @@ fn metadata_of<'a>(metadata: &'a Metadata, attributes: &mut Vec<(&'a str, Attrib
 
 /// The attribute that can hold an entry of the other metadata, if any can.
 fn other_of<'a>(name: &str, value: &'a Value) -> Option<Attribute<'a>> {
-    if !is_name(name) || TAKEN.contains(&name) {
+    if !is_free(name) {
         return None;
     }
     match value {
@@ -120,8 +119,7 @@ fn other_of<'a>(name: &str, value: &'a Value) -> Option<Attribute<'a>> {
 }
 
 /// Builds an event from all its attributes and its data.
-pub(super) fn read(attributes: Rest, payload: Box<RawValue>) -> Result<Event, Error> {
-    let mut attributes = Attributes(attributes);
+pub(super) fn read(mut attributes: Attributes, payload: Box<RawValue>) -> Result<Event, Error> {
     if attributes.required("specversion")? != SPEC_VERSION {
         return Err(broken("specversion", "must be 1.0"));
     }
@@ -145,12 +143,40 @@ pub(super) fn read(attributes: Rest, payload: Box<RawValue>) -> Result<Event, Er
     })
 }
 
-/// The attributes not yet taken. `swap_remove` keeps taking cheap; their order means nothing.
-struct Attributes(Rest);
+/// Whether an entry of [`Metadata::other`] can be an attribute of its own name.
+fn is_free(name: &str) -> bool {
+    is_name(name) && name != "data" && !KNOWN.contains(&name)
+}
+
+fn place_of(name: &str) -> Option<usize> {
+    KNOWN.iter().position(|known| *known == name)
+}
+
+/// Attributes as a format hands them over and as an event takes them. The known ones have fixed
+/// places, since hashing their names cost more than all the rest of the reading.
+#[derive(Default)]
+pub(super) struct Attributes {
+    known: [Option<Value>; KNOWN.len()],
+    other: Rest,
+}
 
 impl Attributes {
+    /// Adds an attribute, `null` for one that is unset. False where its name was there already.
+    #[must_use]
+    pub(super) fn insert(&mut self, name: Cow<'_, str>, value: Value) -> bool {
+        match place_of(&name) {
+            Some(place) => self.known[place].replace(value).is_none(),
+            None => self.other.insert(name.into_owned(), value).is_none(),
+        }
+    }
+
+    /// Whether a known attribute is there and set.
+    pub(super) fn has(&self, name: &'static str) -> bool {
+        place_of(name).and_then(|place| self.known[place].as_ref()).is_some_and(|value| !value.is_null())
+    }
+
     fn take(&mut self, name: &'static str) -> Option<Value> {
-        self.0.swap_remove(name).filter(|value| !value.is_null())
+        place_of(name).and_then(|place| self.known[place].take()).filter(|value| !value.is_null())
     }
 
     fn text(&mut self, name: &'static str) -> Result<Option<String>, Error> {
@@ -193,7 +219,7 @@ impl Attributes {
             request_id: self.text("requestid")?.or(left.request_id),
             user_agent: self.text("useragent")?.or(left.user_agent),
             source_ip: self.text("sourceip")?.or(left.source_ip),
-            other: self.0,
+            other: self.other,
         };
         for (name, value) in &metadata.other {
             check_other(name, value)?;
@@ -207,7 +233,7 @@ impl Attributes {
 }
 
 fn check_other(name: &str, value: &Value) -> Result<(), Error> {
-    if !is_name(name) || TAKEN.contains(&name) {
+    if !is_free(name) {
         return Err(broken(name, "has a name that CloudEvents does not allow"));
     }
     match value {

@@ -3,19 +3,15 @@
 //! The payload is the member `data`, with every byte as it was written, white space included. Where
 //! the data of a foreign producer is in `data_base64`, it is read if it is JSON.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::value::RawValue;
 
-use super::attributes::{self, Attribute, SPEC_VERSION};
+use super::attributes::{self, Attribute, Attributes, SPEC_VERSION};
 use super::rules::{broken, check_size};
-use crate::{
-    Error, Event,
-    object::{Name, keep},
-    payload::Rest,
-};
+use crate::{Error, Event};
 
 /// The media type of an event in this format.
 pub const MEDIA_TYPE: &str = "application/cloudevents+json";
@@ -83,7 +79,7 @@ impl Serialize for Structured<'_> {
 /// `null` is the same as an absent member.
 #[derive(Default)]
 struct Members {
-    attributes: Rest,
+    attributes: Attributes,
     data: Option<Box<RawValue>>,
     data_base64: Option<String>,
 }
@@ -107,19 +103,43 @@ impl<'de> de::Visitor<'de> for MembersVisitor {
         let mut members = Members::default();
         let mut binary: Option<Option<String>> = None;
         while let Some(Name(name)) = map.next_key()? {
-            let again = match name.as_ref() {
-                "data" => members.data.replace(map.next_value()?).is_some(),
-                "data_base64" => binary.replace(map.next_value()?).is_some(),
-                _ => {
-                    keep(&mut members.attributes, name, &mut map)?;
-                    continue;
-                }
+            let is_new = match name.as_ref() {
+                "data" => members.data.replace(map.next_value()?).is_none(),
+                "data_base64" => binary.replace(map.next_value()?).is_none(),
+                _ => members.attributes.insert(name.clone(), map.next_value()?),
             };
-            if again {
+            if !is_new {
                 return Err(de::Error::custom(format_args!("duplicate field `{name}`")));
             }
         }
         members.data_base64 = binary.flatten();
         Ok(members)
+    }
+}
+
+/// The name of a member, borrowed from the text unless an escape stands in it.
+struct Name<'de>(Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl<'de> de::Visitor<'de> for NameVisitor {
+    type Value = Name<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Borrowed(name)))
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Name<'de>, E> {
+        Ok(Name(Cow::Owned(name.to_owned())))
     }
 }

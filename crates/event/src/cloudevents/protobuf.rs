@@ -4,22 +4,21 @@
 //! it is JSON; `proto_data` is refused. Fields of the message beyond those of CloudEvents 1.0 are not
 //! kept: extensions are entries of `attributes` by the specification, and those are.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use prost::Message;
 use serde_json::{Value, value::RawValue};
 
-use super::attributes::{self, Attribute, SPEC_VERSION};
+use super::attributes::{self, Attribute, Attributes, SPEC_VERSION};
 use super::rules::{broken, check_size};
-use crate::{Error, Event, Timestamp, payload::Rest};
+use crate::{Error, Event, Timestamp};
 
 /// The media type of an event in this format.
 pub const MEDIA_TYPE: &str = "application/cloudevents+protobuf";
 
 /// Writes an event as the message `io.cloudevents.v1.CloudEvent`. The same event gives the same
-/// bytes: attributes are sorted by name. `source` names the producer by a URI-reference, such as
-/// `/tidings`.
+/// bytes. `source` names the producer by a URI-reference, such as `/tidings`.
 ///
 /// # Errors
 ///
@@ -32,7 +31,7 @@ pub fn encode(event: &Event, source: &str) -> Result<Vec<u8>, Error> {
         source: source.to_owned(),
         spec_version: SPEC_VERSION.to_owned(),
         r#type: event.event_type.clone(),
-        attributes: attributes.into_iter().map(|(name, value)| (name.to_owned(), write(value))).collect(),
+        attributes: attributes.into_iter().map(write).collect(),
         data: Some(message::Data::Text(event.payload.get().to_owned())),
     };
     check_size(message.encoded_len())?;
@@ -49,25 +48,31 @@ pub fn decode(bytes: &[u8]) -> Result<Event, Error> {
     check_size(bytes.len())?;
     let message = message::CloudEvent::decode(bytes).map_err(|source| Error::Protobuf { source })?;
     let payload = read_data(message.data.ok_or(Error::Missing { name: "data" })?)?;
-    // Absent means JSON in the JSON format only.
-    if !message.attributes.contains_key("datacontenttype") {
-        return Err(Error::Missing { name: "datacontenttype" });
-    }
-    let mut attributes = read_attributes(message.attributes)?;
+    let mut attributes = Attributes::default();
     let fields = [
         ("id", message.id),
         ("source", message.source),
         ("specversion", message.spec_version),
         ("type", message.r#type),
     ];
-    for (name, text) in fields {
-        // Proto3 does not tell an empty text from an absent one.
-        let value = if text.is_empty() { Value::Null } else { Value::String(text) };
-        if attributes.insert(name.to_owned(), value).is_some() {
-            return Err(broken(name, "is a field and an attribute as well"));
-        }
+    // Proto3 does not tell an empty text from an absent one.
+    let fields = fields.map(|(name, text)| (name.into(), if text.is_empty() { Value::Null } else { text.into() }));
+    for (name, value) in fields {
+        insert(&mut attributes, name, value)?;
+    }
+    for entry in message.attributes {
+        let value = read_value(&entry.key, entry.value)?;
+        insert(&mut attributes, entry.key, value)?;
+    }
+    // Absent means JSON in the JSON format only.
+    if !attributes.has("datacontenttype") {
+        return Err(Error::Missing { name: "datacontenttype" });
     }
     attributes::read(attributes, payload)
+}
+
+fn insert(attributes: &mut Attributes, name: String, value: Value) -> Result<(), Error> {
+    if attributes.insert(Cow::Borrowed(&name), value) { Ok(()) } else { Err(broken(&name, "occurs twice")) }
 }
 
 fn read_data(data: message::Data) -> Result<Box<RawValue>, Error> {
@@ -78,22 +83,15 @@ fn read_data(data: message::Data) -> Result<Box<RawValue>, Error> {
     }
 }
 
-fn read_attributes(attributes: BTreeMap<String, message::Value>) -> Result<Rest, Error> {
-    let mut read = Rest::with_capacity(attributes.len() + 4);
-    for (name, value) in attributes {
-        let value = match value.attr {
-            None => Value::Null,
-            Some(message::Attr::Boolean(value)) => Value::Bool(value),
-            Some(message::Attr::Integer(number)) => Value::from(number),
-            Some(message::Attr::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
-            Some(message::Attr::Text(text) | message::Attr::Uri(text) | message::Attr::UriRef(text)) => {
-                Value::String(text)
-            }
-            Some(message::Attr::Moment(moment)) => Value::String(read_moment(&name, moment)?.to_string()),
-        };
-        read.insert(name, value);
-    }
-    Ok(read)
+fn read_value(name: &str, value: Option<message::Value>) -> Result<Value, Error> {
+    Ok(match value.and_then(|value| value.attr) {
+        None => Value::Null,
+        Some(message::Attr::Boolean(value)) => Value::Bool(value),
+        Some(message::Attr::Integer(number)) => Value::from(number),
+        Some(message::Attr::Bytes(bytes)) => Value::String(STANDARD.encode(bytes)),
+        Some(message::Attr::Text(text) | message::Attr::Uri(text) | message::Attr::UriRef(text)) => Value::String(text),
+        Some(message::Attr::Moment(moment)) => Value::String(read_moment(name, moment)?.to_string()),
+    })
 }
 
 fn read_moment(name: &str, moment: message::Timestamp) -> Result<Timestamp, Error> {
@@ -102,7 +100,7 @@ fn read_moment(name: &str, moment: message::Timestamp) -> Result<Timestamp, Erro
     Timestamp::from_seconds(moment.seconds, nanos)
 }
 
-fn write(attribute: Attribute<'_>) -> message::Value {
+fn write((name, attribute): (&str, Attribute<'_>)) -> message::Entry {
     let attr = match attribute {
         Attribute::Text(text) => message::Attr::Text(text.into_owned()),
         Attribute::Uri(text) => message::Attr::Uri(text.to_owned()),
@@ -114,14 +112,12 @@ fn write(attribute: Attribute<'_>) -> message::Value {
             message::Attr::Moment(message::Timestamp { seconds, nanos: millis * 1_000_000 })
         }
     };
-    message::Value { attr: Some(attr) }
+    message::Entry { key: name.to_owned(), value: Some(message::Value { attr: Some(attr) }) }
 }
 
 /// The messages of `cloudevents.proto` of the specification 1.0.2, by hand: they are small and frozen,
 /// and a build needs no `protoc`.
 mod message {
-    use std::collections::BTreeMap;
-
     #[derive(Clone, PartialEq, prost::Message)]
     pub(super) struct CloudEvent {
         #[prost(string, tag = "1")]
@@ -132,8 +128,10 @@ mod message {
         pub(super) spec_version: String,
         #[prost(string, tag = "4")]
         pub(super) r#type: String,
-        #[prost(btree_map = "string, message", tag = "5")]
-        pub(super) attributes: BTreeMap<String, Value>,
+        /// A map on paper. On the wire a map is a list of entries, and as a list it is read and
+        /// written without sorting, and tells where a name occurs twice.
+        #[prost(message, repeated, tag = "5")]
+        pub(super) attributes: Vec<Entry>,
         #[prost(oneof = "Data", tags = "6, 7, 8")]
         pub(super) data: Option<Data>,
     }
@@ -147,6 +145,14 @@ mod message {
         /// A `google.protobuf.Any`, which is read no further; on the wire it looks like bytes.
         #[prost(bytes = "vec", tag = "8")]
         Proto(Vec<u8>),
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Entry {
+        #[prost(string, tag = "1")]
+        pub(super) key: String,
+        #[prost(message, optional, tag = "2")]
+        pub(super) value: Option<Value>,
     }
 
     /// `CloudEvent.CloudEventAttributeValue`.

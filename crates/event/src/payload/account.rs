@@ -1,10 +1,11 @@
 //! Payloads of the user registry: topic family `account`, keyed by the user.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Id, Payload, Rest};
-use crate::object::open_object;
 
 /// `account.registered`: the user exists from now on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Registered {
     /// The new user.
     pub user: Id,
@@ -13,10 +14,9 @@ pub struct Registered {
     /// Position in the dense numbering of users, from 0, without gaps.
     pub ordinal: u32,
     /// Fields this version does not know.
+    #[serde(flatten)]
     pub rest: Rest,
 }
-
-open_object!(Registered { required: [user, handle, ordinal], optional: [], rest: rest });
 
 impl Payload for Registered {
     const EVENT_TYPE: &'static str = "account.registered";

@@ -1,10 +1,12 @@
 //! Payloads of the follow graph: topic family `relation`, keyed by the follower.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Id, Payload, Rest};
-use crate::{Timestamp, object::open_object};
+use crate::Timestamp;
 
 /// `relation.followed`: `from` now follows `to`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Followed {
     /// The follower.
     pub from: Id,
@@ -13,11 +15,12 @@ pub struct Followed {
     /// When the follow became active, in milliseconds since the Unix epoch.
     pub followed_at: Timestamp,
     /// Fields this version does not know.
+    #[serde(flatten)]
     pub rest: Rest,
 }
 
 /// `relation.unfollowed`: `from` no longer follows `to`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unfollowed {
     /// The former follower.
     pub from: Id,
@@ -28,17 +31,14 @@ pub struct Unfollowed {
     /// When the follow ended, in milliseconds since the Unix epoch.
     pub unfollowed_at: Timestamp,
     /// Fields this version does not know.
+    #[serde(flatten)]
     pub rest: Rest,
 }
-
-open_object!(Followed { required: [from, to, followed_at], optional: [], rest: rest });
 
 impl Payload for Followed {
     const EVENT_TYPE: &'static str = "relation.followed";
     const SCHEMA_VERSION: u32 = 1;
 }
-
-open_object!(Unfollowed { required: [from, to, followed_at, unfollowed_at], optional: [], rest: rest });
 
 impl Payload for Unfollowed {
     const EVENT_TYPE: &'static str = "relation.unfollowed";

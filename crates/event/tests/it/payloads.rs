@@ -2,7 +2,6 @@
 
 use std::error::Error as _;
 
-use serde_json::json;
 use tidings_event::{
     Error, Timestamp,
     payload::{self, Followed, Payload, Registered, Unfollowed},
@@ -50,17 +49,6 @@ fn names_are_read_also_where_escapes_stand_in_them() {
 }
 
 #[test]
-fn a_field_is_the_truth_over_its_double_in_the_rest() {
-    let mut payload = Followed::read(&followed()).unwrap();
-    payload.rest.insert("from".to_owned(), json!("666"));
-    payload.rest.insert("more".to_owned(), json!(1));
-    let mut event = followed();
-    event.payload = payload.write().unwrap();
-    let read = Followed::read(&event).unwrap();
-    assert_eq!((read.from.get(), read.rest.len()), (17, 1));
-}
-
-#[test]
 fn a_schema_version_that_is_too_new_is_an_error() {
     let mut event = followed();
     event.schema_version = Followed::SCHEMA_VERSION + 1;
@@ -83,7 +71,6 @@ fn a_malformed_payload_is_an_error_with_its_cause() {
         r#"{"from":"1","to":"2"}"#,
         r#"{"from":"1","to":"2","followed_at":null}"#,
         r#"{"from":"1","from":"1","to":"2","followed_at":3}"#,
-        r#"{"from":"1","to":"2","followed_at":3,"new":1,"new":2}"#,
         r#"{"from":"01","to":"2","followed_at":3}"#,
         r#"{"from":-1,"to":"2","followed_at":3}"#,
         r#"{"from":"9223372036854775808","to":"2","followed_at":3}"#,

@@ -219,6 +219,10 @@ fn what_is_not_the_message_is_refused_in_protobuf() {
     let mut doubled = protobuf::encode(&followed(), SOURCE).unwrap();
     doubled.extend(b"\x2a\x09\x0a\x02id\x12\x03\x1a\x01x");
     assert!(matches!(protobuf::decode(&doubled), Err(Error::Attribute { name, .. }) if name == "id"));
+    // So would a second entry of the same name.
+    let mut doubled = protobuf::encode(&followed(), SOURCE).unwrap();
+    doubled.extend(b"\x2a\x0d\x0a\x06tenant\x12\x03\x1a\x01x");
+    assert!(matches!(protobuf::decode(&doubled), Err(Error::Attribute { name, .. }) if name == "tenant"));
     // An attribute `x` of a timestamp with two billion nanoseconds.
     let mut nanos = protobuf::encode(&followed(), SOURCE).unwrap();
     nanos.extend(b"\x2a\x0d\x0a\x01x\x12\x08\x3a\x06\x10\x80\xa8\xd6\xb9\x07");

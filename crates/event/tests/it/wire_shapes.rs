@@ -126,18 +126,18 @@ fn followed_in_protobuf() {
     2: /tidings
     3: 1.0
     4: relation.followed
-    5: {1: aggregatetype, 2: {3: relation}}
+    5: {1: subject, 2: {3: 17:9223372036854775807}}
+    5: {1: time, 2: {7: {1: 1795965977, 2: 123000000}}}
     5: {1: datacontenttype, 2: {3: application/json}}
     5: {1: partitionkey, 2: {3: 17}}
-    5: {1: requestid, 2: {3: req-1}}
-    5: {1: schemaversion, 2: {2: 1}}
     5: {1: sequence, 2: {3: 00000000000000000001}}
-    5: {1: sourceip, 2: {3: 2001:db8::1}}
-    5: {1: subject, 2: {3: 17:9223372036854775807}}
-    5: {1: tenant, 2: {3: blue}}
-    5: {1: time, 2: {7: {1: 1795965977, 2: 123000000}}}
+    5: {1: aggregatetype, 2: {3: relation}}
+    5: {1: schemaversion, 2: {2: 1}}
     5: {1: traceparent, 2: {3: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01}}
+    5: {1: requestid, 2: {3: req-1}}
     5: {1: useragent, 2: {3: curl/8.14.1}}
+    5: {1: sourceip, 2: {3: 2001:db8::1}}
+    5: {1: tenant, 2: {3: blue}}
     7: {"from":"17","to":"9223372036854775807","followed_at":1795965977123}
     "#);
 }
@@ -149,13 +149,13 @@ fn unfollowed_in_protobuf() {
     2: /tidings
     3: 1.0
     4: relation.unfollowed
-    5: {1: aggregatetype, 2: {3: relation}}
-    5: {1: datacontenttype, 2: {3: application/json}}
-    5: {1: partitionkey, 2: {3: 17}}
-    5: {1: schemaversion, 2: {2: 1}}
-    5: {1: sequence, 2: {3: 00000000000000000002}}
     5: {1: subject, 2: {3: 17:42}}
     5: {1: time, 2: {7: {1: 1795965977, 2: 123000000}}}
+    5: {1: datacontenttype, 2: {3: application/json}}
+    5: {1: partitionkey, 2: {3: 17}}
+    5: {1: sequence, 2: {3: 00000000000000000002}}
+    5: {1: aggregatetype, 2: {3: relation}}
+    5: {1: schemaversion, 2: {2: 1}}
     7: {"from":"17","to":"42","followed_at":1795965977123,"unfollowed_at":1795966037123}
     "#);
 }
@@ -167,13 +167,13 @@ fn registered_in_protobuf() {
     2: /tidings
     3: 1.0
     4: account.registered
-    5: {1: aggregatetype, 2: {3: account}}
-    5: {1: datacontenttype, 2: {3: application/json}}
-    5: {1: partitionkey, 2: {3: 17}}
-    5: {1: schemaversion, 2: {2: 1}}
-    5: {1: sequence, 2: {3: 00000000000000000001}}
     5: {1: subject, 2: {3: 17}}
     5: {1: time, 2: {7: {1: 1795965977, 2: 123000000}}}
+    5: {1: datacontenttype, 2: {3: application/json}}
+    5: {1: partitionkey, 2: {3: 17}}
+    5: {1: sequence, 2: {3: 00000000000000000001}}
+    5: {1: aggregatetype, 2: {3: account}}
+    5: {1: schemaversion, 2: {2: 1}}
     7: {"user":"17","handle":"小明🎈","ordinal":4294967295}
     "#);
 }
