@@ -1,0 +1,75 @@
+//! Lines that are too wide, and words that have no place in the repository.
+
+use crate::{
+    check,
+    workspace::{read, sources, texts},
+};
+
+const COLUMNS_MAX: usize = 120;
+
+/// Folders of one machine. Each is in pieces, so that this file does not contain it.
+const MACHINE_PATHS: [&[&str]; 5] =
+    [&["/wo", "rk/"], &["/ro", "ot/"], &["/ho", "me/"], &["/Us", "ers/"], &["/tmp/", "team"]];
+
+/// Hosts of package registries: which one is used is the machine's affair.
+const REGISTRY_HOSTS: [&[&str]; 7] = [
+    &["crates", ".io"],
+    &["npmjs", ".org"],
+    &["pypi", ".org"],
+    &["golang", ".org"],
+    &["maven", ".org"],
+    &["deb.debian", ".org"],
+    &["artifact", "ory"],
+];
+
+#[test]
+fn lines_fit_the_window() {
+    let mut findings = Vec::new();
+    for source in sources() {
+        for (number, (line, bare)) in source.text.lines().zip(source.bare.lines()).enumerate() {
+            let columns = line.chars().count();
+            // An inline snapshot is what the program wrote, so it cannot be broken.
+            let is_snapshot = [" @\"", " @r"].iter().any(|start| bare.contains(start));
+            if columns > COLUMNS_MAX && !is_snapshot {
+                findings.push(format!("{}:{}: {columns} columns; break it", source.path, number + 1));
+            }
+        }
+    }
+    check(&format!("Lines have at most {COLUMNS_MAX} columns."), findings);
+}
+
+#[test]
+fn the_repository_speaks_of_the_product_alone() {
+    let mut findings = Vec::new();
+    for file in texts().iter().filter(|file| !file.path.ends_with("Cargo.lock")) {
+        for (number, line) in file.text.lines().enumerate() {
+            let place = format!("{}:{}", file.path, number + 1);
+            for word in MACHINE_PATHS.map(<[_]>::concat) {
+                if line.match_indices(&word).any(|(offset, _)| begins_a_path(&line[..offset])) {
+                    findings.push(format!("{place}: `{word}` is a folder of one machine; use a path from the root"));
+                }
+            }
+            for word in REGISTRY_HOSTS.map(<[_]>::concat) {
+                if line.contains(&word) {
+                    findings.push(format!("{place}: `{word}` is a package registry; name the package alone"));
+                }
+            }
+        }
+    }
+    check("A clone works on any machine.", findings);
+}
+
+/// Whether a `/` after `before` is the first of its path.
+fn begins_a_path(before: &str) -> bool {
+    !before.ends_with(|char: char| char.is_alphanumeric() || ".-_*$}/".contains(char))
+}
+
+#[test]
+fn every_dependency_comes_from_the_default_registry() {
+    let findings = read("Cargo.lock")
+        .lines()
+        .filter(|line| line.starts_with("source = ") && !line.contains("registry+https://github.com/rust-lang/"))
+        .map(|line| format!("Cargo.lock: {line}"))
+        .collect();
+    check("A build needs nothing but Cargo's default registry.", findings);
+}
