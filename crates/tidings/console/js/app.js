@@ -1,0 +1,82 @@
+// The console's start: who is there? Then the login or the pages.
+
+import { Problem, Unreachable, get, remove, session } from "./api.js";
+import * as connection from "./connection.js";
+import { eventsPage } from "./events.js";
+import { flowPage } from "./flow.js";
+import { showLogin } from "./login.js";
+import { parkedPage } from "./parked.js";
+import { start } from "./router.js";
+import { usersPage } from "./user.js";
+
+const pages = { flow: flowPage, events: eventsPage, users: usersPage, parked: parkedPage };
+const outlet = document.getElementById("main");
+let leave = () => {};
+
+function showPages() {
+  leave();
+  chrome(true);
+  leave = start(outlet, pages);
+}
+
+function showLoggedOut(reason) {
+  leave();
+  chrome(false);
+  document.title = "Log in · Tidings";
+  leave = showLogin(outlet, { reason, onDone: showPages });
+}
+
+// The frame around the pages: only for someone who is logged in.
+function chrome(loggedIn) {
+  for (const id of ["nav", "link-state", "logout"]) document.getElementById(id).hidden = !loggedIn;
+}
+
+async function logOut() {
+  try {
+    await remove("/console/session", { quiet401: true });
+  } catch (error) {
+    // Without an answer the cookie still stands: say so rather than pretend.
+    if (error instanceof Unreachable) return;
+    if (!(error instanceof Problem)) throw error;
+  }
+  showLoggedOut("You are logged out.");
+}
+
+/** The secret of a one-time link, taken out of the address at once: no history, no second use. */
+function takeLink() {
+  const link = location.pathname === "/login" ? new URLSearchParams(location.search).get("link") : null;
+  if (location.pathname !== "/") history.replaceState(null, "", `/${location.hash}`);
+  return link;
+}
+
+async function open() {
+  const link = takeLink();
+  if (link) {
+    chrome(false);
+    document.title = "Log in · Tidings";
+    leave = showLogin(outlet, { link, onDone: showPages });
+    return;
+  }
+  try {
+    await get("/console/session", {}, { quiet401: true });
+    showPages();
+  } catch (error) {
+    if (error instanceof Unreachable) {
+      connection.connection.addEventListener("found", open, { once: true });
+    } else if (error instanceof Problem && error.status === 401) {
+      showLoggedOut();
+    } else {
+      throw error;
+    }
+  }
+}
+
+session.addEventListener("lost", () => showLoggedOut("Your session has ended. Log in again."));
+document.getElementById("logout").addEventListener("click", logOut);
+document.getElementById("skip").addEventListener("click", (event) => {
+  // The fragment is the router's, so the link's work is done by hand.
+  event.preventDefault();
+  outlet.focus();
+});
+connection.show();
+open();

@@ -1,0 +1,37 @@
+// Elements from data. Text goes in as text nodes only, so nothing a user or an event says can
+// become markup; there is no innerHTML in the console.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, props, children) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "on") {
+      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    } else {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  element.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  return element;
+}
+
+/** An HTML element: `h("a", { href: "#/flow", on: { click } }, "Flow")`. Empty children are left out. */
+export function h(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+/** The same for SVG. */
+export function svg(tag, props = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+/** Sets text only where it differs: an unchanged node is not announced, selected text stays selected. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** Says a sentence to a screen reader, politely. The same sentence twice is said once. */
+export function say(sentence) {
+  setText(document.getElementById("said"), sentence);
+}

@@ -1,0 +1,110 @@
+// Page: the live flow.
+
+import { get } from "./api.js";
+import { h, say, setText } from "./dom.js";
+import { FlowHistory, verdict, worst } from "./flow-history.js";
+import { flowPicture } from "./flow-picture.js";
+import { count, counted, duration, rate, timeOfDay } from "./format.js";
+import { poll } from "./poll.js";
+import { alertPlace } from "./problem.js";
+import { route } from "./router.js";
+import { learnServerTime } from "./time.js";
+
+const EVERY_MS = 1000;
+
+// Outlives the page, so that the sparklines are still there after a look at the events.
+const history = new FlowHistory();
+
+const ABOUT =
+  "A write commits once, as a row and an event in one transaction; everything to its right follows from the event. " +
+  "Rates are taken from two answers, a second apart; lines show the last two minutes.";
+
+export const flowPage = { title: "Flow", show };
+
+function show(outlet) {
+  const alert = alertPlace();
+  const asOf = h("span", { class: "as-of" });
+  const sentence = verdictLine();
+  const tiles = summary();
+  const picture = flowPicture();
+  // An empty picture would say "nothing flows"; before the first answer nobody knows.
+  const body = h("div", { hidden: true }, sentence.element, tiles.element, picture.element);
+  outlet.append(
+    h("div", { class: "page-head" }, h("h1", {}, "Flow"), asOf),
+    alert.element,
+    body,
+    h("p", { class: "fine foot" }, ABOUT),
+  );
+
+  return poll(
+    EVERY_MS,
+    async (signal) => {
+      const answer = await get("/v1/admin/flow", {}, { signal });
+      learnServerTime(answer.at);
+      const stages = history.take(answer);
+      sentence.put(stages);
+      tiles.put(stages);
+      picture.draw(stages, answer.log, Date.parse(answer.at));
+      body.hidden = false;
+      setText(asOf, `As of ${timeOfDay(Date.parse(answer.at))}`);
+    },
+    alert.put,
+  );
+}
+
+function verdictLine() {
+  const text = h("strong", {});
+  const more = h("span", {});
+  const link = h("a", { href: route("parked"), hidden: true }, "See the parked keys");
+  const words = h("span", {}, text, " ", more, " ", link);
+  const element = h("p", { class: "verdict", id: "verdict" }, h("i", { "aria-hidden": "true" }), words);
+  let kind = "";
+  return {
+    element,
+    put(stages) {
+      const now = verdict(stages);
+      element.dataset.tone = now.tone;
+      setText(text, now.text);
+      setText(more, moreOf(now));
+      link.hidden = now.dead === undefined;
+      // Figures change each second; only a change of kind is worth interrupting a listener for.
+      if (now.kind !== kind) say(now.text);
+      kind = now.kind;
+    },
+  };
+}
+
+function moreOf({ dead, parked, behind, detail }) {
+  if (dead !== undefined) return `${counted(dead, "key")} dead, ${counted(parked, "key")} parked. Other keys go on.`;
+  if (behind) return `${counted(behind.lag, "event")} to go; the oldest has waited ${duration(behind.oldest_age_ms)}.`;
+  return detail ?? "";
+}
+
+function summary() {
+  const tile = (label) => {
+    const figure = h("dd", {});
+    return { figure, element: h("div", { class: "tile" }, h("dt", {}, label), figure) };
+  };
+  const committed = tile("Events committed, per second");
+  const applied = tile("Events applied, per second");
+  const lag = tile("Events not yet applied");
+  const age = tile("Age of the oldest of them");
+  return {
+    element: h(
+      "dl",
+      { class: "tiles" },
+      [committed, applied, lag, age].map((each) => each.element),
+    ),
+    put(stages) {
+      const log = stages.find((stage) => stage.stage === "log");
+      const projectors = stages.filter((stage) => stage.stage === "projector");
+      const behind = worst(projectors);
+      // Every projector applies every event: added up they would outrun the log. The slowest counts.
+      const rates = projectors.map((stage) => stage.rate).filter((each) => each !== null);
+      setText(committed.figure, rate(log?.rate));
+      setText(applied.figure, rate(rates.length ? Math.min(...rates) : null));
+      setText(lag.figure, count(projectors.length ? Math.max(...projectors.map((stage) => stage.lag)) : null));
+      setText(age.figure, behind ? duration(behind.oldest_age_ms) : "none waiting");
+    },
+  };
+}
