@@ -1,0 +1,32 @@
+//! What users, follows and counters mean: commands on facts, projections of their events, reads.
+//!
+//! This room knows SQL on a transaction handed in. It knows neither HTTP nor where events travel.
+//! Each feature is a folder with the same three files:
+//!
+//! - `facts.rs`: commands. Validate, change facts, emit events, in one transaction.
+//! - `projection.rs`: what follows from the events, a batch at a time.
+//! - `read.rs`: queries.
+//!
+//! In reading order:
+//!
+//! - [`user`]: the registry of users: id, handle, dense ordinal.
+//! - [`relation`]: the follow graph, its mirror, lists and counters.
+
+mod error;
+pub mod limits;
+mod telemetry;
+
+pub mod relation;
+pub mod user;
+
+pub use error::{Error, Result};
+pub use relation::Pair;
+pub use user::UserId;
+
+use tidings_backbone::db::Migration;
+
+/// The tables of every feature, in order. Versions 100 and up belong to this crate.
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { version: 100, name: "user", sqlite: include_str!("../../../migrations/sqlite/0100_user.sql") },
+    Migration { version: 101, name: "relation", sqlite: include_str!("../../../migrations/sqlite/0101_relation.sql") },
+];

@@ -1,0 +1,33 @@
+//! Every limit of this crate, with its unit in its name.
+
+use std::time::Duration;
+
+/// Characters of a handle.
+pub const HANDLE_CHARS_MAX: usize = 32;
+
+/// Entries of one page of a list.
+pub const PAGE_ENTRIES_MAX: u32 = 100;
+/// Entries an offset may skip. Whoever needs more uses the cursor, which costs the same anywhere.
+pub const PAGE_OFFSET_MAX: u32 = 10_000;
+/// Users whose relation to one user is told at once.
+pub const STATUS_TARGETS_MAX: usize = 100;
+
+/// Follows and unfollows that a user may make at once.
+pub const FOLLOW_BUCKET_CAPACITY: u32 = 100;
+/// Time in which one of them is given back.
+pub const FOLLOW_BUCKET_REFILL: Duration = Duration::from_secs(1);
+/// Buckets below which memory is not worth tidying.
+pub const FOLLOW_BUCKETS_KEPT_MIN: usize = 1_024;
+
+/// Followers from which an account's first page is kept in memory.
+pub const TOP_PAGE_FOLLOWERS_MIN: u32 = 1_000;
+/// Accounts whose first page is kept in memory; one takes some 8 KB.
+pub const TOP_PAGE_ACCOUNTS_MAX: u64 = 1_000;
+
+/// One read of a counter in this many recounts it.
+pub const COUNTER_CHECK_EVERY_READS: u32 = 100;
+
+/// Rows of facts that one step of the verification looks at.
+pub const VERIFY_STEP_ROWS: i64 = 50_000;
+/// Differences that a report shows in full; all are counted.
+pub const VERIFY_EXAMPLES_MAX: usize = 20;

@@ -1,0 +1,153 @@
+//! The rate limit of follows: a token bucket for each user, in process.
+//!
+//! A bucket that is dropped from memory is a full one, so housekeeping never refills early.
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use governor::{
+    Quota, RateLimiter, clock::Clock as GovernorClock, middleware::StateInformationMiddleware,
+    state::keyed::DashMapStateStore,
+};
+use tidings_backbone::Clock;
+use tidings_event::Timestamp;
+
+use crate::{UserId, limits};
+
+/// How large a bucket is and how fast it fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Tokens a full bucket holds.
+    pub capacity: NonZeroU32,
+    /// Time in which one token is given back; not zero.
+    pub refill: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let capacity = NonZeroU32::new(limits::FOLLOW_BUCKET_CAPACITY).unwrap_or(NonZeroU32::MIN);
+        Self { capacity, refill: limits::FOLLOW_BUCKET_REFILL }
+    }
+}
+
+/// A token was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Tokens left now.
+    pub remaining: u32,
+    /// Whole seconds, rounded up, until the bucket is full again if nothing more is taken.
+    pub reset_seconds: u64,
+}
+
+/// The bucket is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limited {
+    /// Time until the next token; a `Retry-After` in seconds rounds it up.
+    pub retry_after: Duration,
+}
+
+type Limiter = RateLimiter<UserId, DashMapStateStore<UserId>, BucketClock, StateInformationMiddleware>;
+
+/// The buckets of all users.
+#[derive(Debug)]
+pub struct FollowBucket {
+    limiter: Limiter,
+    options: Options,
+    /// Number of buckets in memory at which the full ones are dropped.
+    tidy_at: AtomicUsize,
+}
+
+impl FollowBucket {
+    /// Full buckets for everybody.
+    pub fn new(options: Options, clock: Clock) -> Self {
+        let refill = options.refill.max(Duration::from_nanos(1));
+        let quota = Quota::with_period(refill).unwrap_or(Quota::per_second(NonZeroU32::MIN));
+        let quota = quota.allow_burst(options.capacity);
+        let limiter = RateLimiter::new(quota, DashMapStateStore::default(), BucketClock::new(clock));
+        Self { limiter, options, tidy_at: AtomicUsize::new(limits::FOLLOW_BUCKETS_KEPT_MIN) }
+    }
+
+    /// How large the buckets are and how fast they fill.
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// Takes a token of `user`'s, or says when there will be one.
+    pub fn take(&self, user: UserId) -> Result<Taken, Limited> {
+        let taken = self.limiter.check_key(&user);
+        self.tidy_if_large();
+        match taken {
+            Ok(state) => {
+                let remaining = state.remaining_burst_capacity();
+                let missing = self.options.capacity.get().saturating_sub(remaining);
+                Ok(Taken { remaining, reset_seconds: seconds_up(self.options.refill * missing) })
+            }
+            Err(not_until) => Err(Limited { retry_after: not_until.wait_time_from(self.limiter.clock().now()) }),
+        }
+    }
+
+    /// Buckets in memory: those that are not known to be full.
+    pub fn len(&self) -> usize {
+        self.limiter.len()
+    }
+
+    /// Whether no bucket is in memory.
+    pub fn is_empty(&self) -> bool {
+        self.limiter.is_empty()
+    }
+
+    /// Drops the full buckets once their number has doubled since the last time, so that memory
+    /// is bounded by who was active within one refill and the cost is spread over the calls.
+    fn tidy_if_large(&self) {
+        if self.limiter.len() < self.tidy_at.load(Ordering::Relaxed) {
+            return;
+        }
+        self.limiter.retain_recent();
+        let kept = self.limiter.len().saturating_mul(2);
+        self.tidy_at.store(kept.max(limits::FOLLOW_BUCKETS_KEPT_MIN), Ordering::Relaxed);
+    }
+}
+
+fn seconds_up(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// Elapsed time as the limiter wants it: it never goes back. A clock that is set back costs the
+/// buckets that one step, and they go on filling from there.
+#[derive(Debug)]
+struct BucketClock {
+    clock: Clock,
+    elapsed: Mutex<Elapsed>,
+}
+
+#[derive(Debug)]
+struct Elapsed {
+    seen: Timestamp,
+    total: Duration,
+}
+
+impl BucketClock {
+    fn new(clock: Clock) -> Self {
+        let elapsed = Mutex::new(Elapsed { seen: clock.now(), total: Duration::ZERO });
+        Self { clock, elapsed }
+    }
+}
+
+impl GovernorClock for BucketClock {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        let now = self.clock.now();
+        let mut elapsed = self.elapsed.lock().unwrap_or_else(PoisonError::into_inner);
+        let step = u64::try_from(now.0 - elapsed.seen.0).unwrap_or(0);
+        elapsed.total += Duration::from_millis(step);
+        elapsed.seen = now;
+        elapsed.total
+    }
+}

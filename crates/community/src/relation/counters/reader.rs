@@ -1,0 +1,116 @@
+//! Reading counters, with repair.
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use tidings_backbone::{Conn, Db, Durability, Result};
+
+use super::{
+    Counters, Stored, read_stored, recount,
+    store::{self},
+};
+use crate::{UserId, limits::COUNTER_CHECK_EVERY_READS, telemetry, user::read::exists};
+
+/// Reads counters. A value that is missing, malformed or, in one read of some, found to differ
+/// from its facts is recounted and stored before it is answered. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CounterReader {
+    db: Db,
+    check_every: NonZeroU32,
+    reads: Arc<AtomicU32>,
+}
+
+/// What one snapshot says about a counter.
+enum Look {
+    Unknown,
+    Fine(Counters),
+    Wrong,
+}
+
+impl CounterReader {
+    /// A reader that checks every [`COUNTER_CHECK_EVERY_READS`]th read.
+    pub fn new(db: Db) -> Self {
+        Self::checking_every(db, NonZeroU32::new(COUNTER_CHECK_EVERY_READS).unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// A reader that checks one read in `check_every`.
+    pub fn checking_every(db: Db, check_every: NonZeroU32) -> Self {
+        Self { db, check_every, reads: Arc::default() }
+    }
+
+    /// The counters of `user`; `None` for an unknown user.
+    pub async fn read(&self, user: UserId) -> Result<Option<Counters>> {
+        match self.look(user).await? {
+            Look::Unknown => Ok(None),
+            Look::Fine(counters) => Ok(Some(counters)),
+            Look::Wrong => self.repair(user).await.map(Some),
+        }
+    }
+
+    /// Reads the value and, if it is to be checked, its facts, in one snapshot: an event applied
+    /// between two of them would look like drift.
+    async fn look(&self, user: UserId) -> Result<Look> {
+        let mut tx = self.db.read().await?;
+        let mut conn = tx.conn();
+        match stored(&mut conn, user).await? {
+            None => {
+                if !exists(&mut conn, user).await? {
+                    return Ok(Look::Unknown);
+                }
+                // Nobody has followed or been followed yet, or else the row was lost.
+                let counters = counted(&mut conn, user).await?;
+                Ok(if counters == Counters::default() { Look::Fine(counters) } else { Look::Wrong })
+            }
+            Some(Stored { counters: None, .. }) => {
+                telemetry::counter_malformed(1);
+                tracing::warn!(%user, "a counter's value is malformed; recounting");
+                Ok(Look::Wrong)
+            }
+            Some(Stored { counters: Some(counters), .. }) => {
+                if self.is_to_be_checked() && self.differs(&mut conn, user, counters).await? {
+                    return Ok(Look::Wrong);
+                }
+                Ok(Look::Fine(counters))
+            }
+        }
+    }
+
+    fn is_to_be_checked(&self) -> bool {
+        let read = self.reads.fetch_add(1, Ordering::Relaxed);
+        read % self.check_every == self.check_every.get() - 1
+    }
+
+    async fn differs(&self, conn: &mut Conn<'_>, user: UserId, stored: Counters) -> Result<bool> {
+        let counted = counted(conn, user).await?;
+        if counted == stored {
+            return Ok(false);
+        }
+        telemetry::counter_drift(1);
+        tracing::error!(%user, ?stored, ?counted, "a counter differs from its facts; repairing");
+        Ok(true)
+    }
+
+    /// Recounts and stores, in one transaction.
+    async fn repair(&self, user: UserId) -> Result<Counters> {
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        let mut conn = tx.conn();
+        let counters = counted(&mut conn, user).await?;
+        let followers_offset = stored(&mut conn, user).await?.and_then(|stored| stored.followers_offset);
+        store::write(&mut conn, std::iter::once((user, counters, followers_offset))).await?;
+        tx.commit().await?;
+        Ok(counters)
+    }
+}
+
+async fn stored(conn: &mut Conn<'_>, user: UserId) -> Result<Option<Stored>> {
+    Ok(read_stored(conn, &[user]).await?.remove(&user))
+}
+
+async fn counted(conn: &mut Conn<'_>, user: UserId) -> Result<Counters> {
+    Ok(recount(conn, &[user]).await?.remove(&user).unwrap_or_default())
+}

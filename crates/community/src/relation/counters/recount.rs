@@ -1,0 +1,54 @@
+//! Counters from their facts.
+
+use std::collections::HashMap;
+
+use tidings_backbone::{
+    Conn, Error, Result,
+    db::{Row, Value},
+};
+
+use super::Counters;
+use crate::UserId;
+
+/// Counts for each of `users`, as of the snapshot or transaction of `conn`. Posts, likes and
+/// favorites have no facts yet; their features will count them here.
+pub(in crate::relation) async fn recount(conn: &mut Conn<'_>, users: &[UserId]) -> Result<HashMap<UserId, Counters>> {
+    let mut counted: HashMap<UserId, Counters> = users.iter().map(|user| (*user, Counters::default())).collect();
+    for row in conn.fetch_rows("counting followers", select_followers, keys(users)).await? {
+        let (user, number) = read(&row)?;
+        counted.entry(user).or_default().followers = number;
+    }
+    for row in conn.fetch_rows("counting followings", select_followings, keys(users)).await? {
+        let (user, number) = read(&row)?;
+        counted.entry(user).or_default().followings = number;
+    }
+    Ok(counted)
+}
+
+fn select_followers(values: &str) -> String {
+    format!(
+        "SELECT to_user_id, COUNT(*) FROM follower WHERE to_user_id IN ({values}) AND rel_status = 1 \
+         GROUP BY to_user_id"
+    )
+}
+
+/// The mirror is sorted by who is followed; the facts know whom somebody ever followed, so they
+/// lead to his rows in it. Whether a follow counts is still the mirror's word.
+fn select_followings(values: &str) -> String {
+    format!(
+        "SELECT r.from_user_id, COUNT(*) FROM following r \
+         JOIN follower m ON m.to_user_id = r.to_user_id AND m.from_user_id = r.from_user_id \
+         WHERE r.from_user_id IN ({values}) AND m.rel_status = 1 \
+         GROUP BY r.from_user_id"
+    )
+}
+
+fn keys(users: &[UserId]) -> Vec<[Value; 1]> {
+    users.iter().map(|user| [(*user).into()]).collect()
+}
+
+fn read(row: &Row) -> Result<(UserId, u32)> {
+    let number = u32::try_from(row.int(1)?)
+        .map_err(|_| Error::LimitExceeded { what: "relations of one user", limit: u32::MAX as usize })?;
+    Ok((UserId::read(row, 0, "follower")?, number))
+}

@@ -1,0 +1,166 @@
+//! Follow and unfollow: decides, changes `following`, emits the events, in one transaction.
+//!
+//! A whole batch of commands costs one SELECT and one upsert for each chunk of pairs; what lies
+//! between is decided in memory, each command on the state that the one before it left.
+
+mod state;
+
+use serde::{Deserialize, Serialize};
+use tidings_backbone::{Conn, Error, EventIds, Result, ledger::Decide, outbox};
+use tidings_event::{
+    Event, Metadata, Timestamp,
+    payload::{Followed, Payload, Rest, Unfollowed},
+};
+
+use self::state::{Known, States};
+use super::Pair;
+use crate::UserId;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// `from` is to follow `to`.
+    Follow,
+    /// `from` is not to follow `to`.
+    Unfollow,
+}
+
+/// Asks for a pair to be in a state. Asking again for the state it is in changes nothing.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Follow or unfollow.
+    pub change: Change,
+    /// The follower: whoever asks.
+    pub from: UserId,
+    /// The one who is followed.
+    pub to: UserId,
+    /// Where the request came from.
+    pub metadata: Metadata,
+}
+
+/// The pair is in the state asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Whether this command changed it. Only then is there an event.
+    pub changed: bool,
+    /// Whether `from` follows `to` now.
+    pub following: bool,
+    /// How often the pair has changed; 0 for one that never did.
+    pub version: u64,
+    /// Since when the follow holds; `None` when there is none.
+    pub followed_at: Option<Timestamp>,
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// Nobody follows himself.
+    Yourself,
+    /// This user is not registered.
+    UnknownUser(UserId),
+}
+
+impl Command {
+    fn pair(&self) -> Pair {
+        Pair { from: self.from, to: self.to }
+    }
+}
+
+/// Decides who follows whom.
+#[derive(Debug)]
+pub struct Relation {
+    ids: EventIds,
+}
+
+impl Relation {
+    /// A graph that takes event ids from `ids`.
+    pub fn new(ids: EventIds) -> Self {
+        Self { ids }
+    }
+}
+
+impl Decide for Relation {
+    type Command = Command;
+    type Outcome = Outcome;
+    type Refusal = Refusal;
+
+    const NAME: &'static str = "relation";
+
+    async fn decide(
+        &self,
+        commands: &[&Command],
+        at: Timestamp,
+        mut conn: Conn<'_>,
+    ) -> Result<Vec<Result<Outcome, Refusal>>> {
+        let pairs = commands.iter().map(|command| command.pair());
+        let mut states = States::load(&mut conn, pairs).await?;
+        let mut events = Vec::new();
+        let mut answers = Vec::with_capacity(commands.len());
+        for command in commands {
+            answers.push(self.decide_one(command, at, &mut states, &mut events)?);
+        }
+        states.store(&mut conn).await?;
+        outbox::emit(conn, events).await?;
+        Ok(answers)
+    }
+}
+
+impl Relation {
+    fn decide_one(
+        &self,
+        command: &Command,
+        at: Timestamp,
+        states: &mut States,
+        events: &mut Vec<Event>,
+    ) -> Result<Result<Outcome, Refusal>> {
+        if command.from == command.to {
+            return Ok(Err(Refusal::Yourself));
+        }
+        let state = match states.get_mut(command.pair()) {
+            Known::Unknown(user) => return Ok(Err(Refusal::UnknownUser(user))),
+            Known::State(state) => state,
+        };
+        let before = *state;
+        let wanted = command.change == Change::Follow;
+        let changed = before.active != wanted;
+        if changed {
+            state.turn(wanted, at);
+            events.push(self.event(command, state.version, before.since, at)?);
+        }
+        Ok(Ok(Outcome {
+            changed,
+            following: state.active,
+            version: state.version,
+            followed_at: state.active.then_some(state.since),
+        }))
+    }
+
+    /// The event of a change at `at` to `version`; `since` is when the state before it began.
+    fn event(&self, command: &Command, version: u64, since: Timestamp, at: Timestamp) -> Result<Event> {
+        let (from, to) = (command.from.into(), command.to.into());
+        let (event_type, schema_version, payload) = match command.change {
+            Change::Follow => described(&Followed { from, to, followed_at: at, rest: Rest::new() }),
+            Change::Unfollow => {
+                described(&Unfollowed { from, to, followed_at: since, unfollowed_at: at, rest: Rest::new() })
+            }
+        };
+        Ok(Event {
+            id: self.ids.next(at),
+            event_type: event_type.to_owned(),
+            schema_version,
+            aggregate_type: "relation".to_owned(),
+            aggregate_id: command.pair().to_string(),
+            key: command.from.to_string(),
+            version,
+            occurred_at: at,
+            payload: payload.map_err(|source| Error::Json { doing: "writing a payload", source })?,
+            metadata: command.metadata.clone(),
+        })
+    }
+}
+
+type Described = (&'static str, u32, serde_json::Result<Box<serde_json::value::RawValue>>);
+
+fn described<P: Payload>(payload: &P) -> Described {
+    (P::EVENT_TYPE, P::SCHEMA_VERSION, payload.write())
+}

@@ -1,0 +1,84 @@
+//! Rows of the mirror `follower`: the last applied state of each pair, active or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidings_backbone::{
+    Conn, Error, Result,
+    db::{Engine, Row, Value},
+};
+use tidings_event::Timestamp;
+
+use crate::{Pair, UserId};
+
+/// The last applied state of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mirrored {
+    pub(super) active: bool,
+    pub(super) version: i64,
+    /// When the pair first became active.
+    pub(super) created_at: Timestamp,
+    /// When it last changed.
+    pub(super) updated_at: Timestamp,
+}
+
+/// Reads the rows of those of `pairs` that have one.
+pub(super) async fn read(conn: &mut Conn<'_>, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, Mirrored>> {
+    let rows: Vec<[Value; 2]> = pairs.iter().map(|pair| [pair.to.into(), pair.from.into()]).collect();
+    let sql = |values: &str| {
+        format!(
+            "WITH pair (to_id, from_id) AS ({values}) \
+             SELECT m.to_user_id, m.from_user_id, m.rel_status, m.version, m.created_at, m.updated_at \
+             FROM pair JOIN follower m ON m.to_user_id = pair.to_id AND m.from_user_id = pair.from_id"
+        )
+    };
+    conn.fetch_rows("reading the mirror", sql, rows).await?.iter().map(read_row).collect()
+}
+
+fn read_row(row: &Row) -> Result<(Pair, Mirrored)> {
+    let pair = Pair { to: UserId::read(row, 0, "follower")?, from: UserId::read(row, 1, "follower")? };
+    let mirrored = Mirrored {
+        active: row.int(2)? != 0,
+        version: row.int(3)?,
+        created_at: Timestamp(row.int(4)?),
+        updated_at: Timestamp(row.int(5)?),
+    };
+    Ok((pair, mirrored))
+}
+
+/// Writes rows, each over an older version only.
+///
+/// # Errors
+/// When a row in the table is as new or newer: it was changed since it was read, and counting
+/// from it would be wrong.
+pub(super) async fn write(conn: &mut Conn<'_>, rows: &BTreeMap<Pair, Mirrored>) -> Result<()> {
+    let tail = upsert(conn.engine());
+    let head = "INSERT INTO follower (to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES";
+    let values: Vec<[Value; 6]> = rows.iter().map(write_row).collect();
+    let written = conn.execute_rows("storing the mirror", head, values, &tail).await?;
+    if written == rows.len() as u64 {
+        return Ok(());
+    }
+    let message = format!("{} of {} rows of the mirror changed while in use", rows.len() as u64 - written, rows.len());
+    Err(Error::Invariant { message })
+}
+
+fn write_row((pair, mirrored): (&Pair, &Mirrored)) -> [Value; 6] {
+    [
+        pair.to.into(),
+        pair.from.into(),
+        i64::from(mirrored.active).into(),
+        mirrored.version.into(),
+        mirrored.created_at.0.into(),
+        mirrored.updated_at.0.into(),
+    ]
+}
+
+fn upsert(engine: Engine) -> String {
+    let assignments = ["rel_status", "version", "updated_at"]
+        .map(|column| format!("{column} = {}", engine.inserted(column)))
+        .join(", ");
+    let upsert = engine.on_conflict("to_user_id, from_user_id", &assignments);
+    match engine {
+        Engine::Sqlite => format!("{upsert} WHERE {} > follower.version", engine.inserted("version")),
+    }
+}

@@ -1,0 +1,163 @@
+//! Mirror rows against facts.
+//!
+//! SQL finds the pairs whose mirror row is not the very image of the fact; these few are then
+//! judged one by one, since pending events may be why.
+
+use std::collections::{BTreeSet, HashSet};
+
+use tidings_backbone::{Conn, Error, Result, db::Row};
+use tidings_event::Timestamp;
+
+use super::{
+    Kind, Report,
+    pending::{Pending, PendingPair},
+};
+use crate::{
+    Pair, UserId,
+    limits::{VERIFY_EXAMPLES_MAX, VERIFY_STEP_ROWS},
+    relation::mirror::{self, Mirrored},
+};
+
+const SELECT_UNLIKE: &str = "SELECT f.from_user_id, f.to_user_id, f.rel_status, f.version, f.created_at, f.updated_at, \
+            m.rel_status, m.version, m.created_at, m.updated_at \
+     FROM following f \
+     LEFT JOIN follower m ON m.to_user_id = f.to_user_id AND m.from_user_id = f.from_user_id \
+     WHERE f.id > ? AND f.id <= ? AND (m.version IS NULL OR m.version <> f.version \
+           OR m.rel_status <> f.rel_status OR m.created_at <> f.created_at OR m.updated_at <> f.updated_at)";
+
+/// Compares every fact with its mirror row, and every mirror row with its fact.
+pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut Report) -> Result<()> {
+    report.facts = count(conn, "SELECT COUNT(*) FROM following").await?;
+    report.mirror_rows = count(conn, "SELECT COUNT(*) FROM follower").await?;
+    let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following").await?;
+    let last = i64::try_from(last).unwrap_or(i64::MAX);
+    let mut judged = HashSet::new();
+    let mut without_row = 0;
+    for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
+        let args = vec![start.into(), (start + VERIFY_STEP_ROWS).into()];
+        for row in conn.fetch("comparing facts with the mirror", SELECT_UNLIKE, args).await? {
+            let (pair, fact, found) = read(&row)?;
+            without_row += u64::from(found.is_none());
+            judge(pair, fact, found, pending.get(pair), report);
+            judged.insert(pair);
+        }
+    }
+    judge_unchanged(conn, pending, &judged, report).await?;
+    let expected_rows = report.facts - without_row;
+    report_extra(conn, report.mirror_rows.saturating_sub(expected_rows), report).await
+}
+
+/// Judges a pair whose mirror row is not the image of its fact.
+fn judge(pair: Pair, fact: Mirrored, found: Option<Mirrored>, pending: Option<&PendingPair>, report: &mut Report) {
+    let Some(pending) = pending else {
+        return compare_row(pair, Some(fact), found, false, report);
+    };
+    if i64::try_from(pending.last_version) != Ok(fact.version) {
+        let expected = format!("version {}", fact.version);
+        return report.add(Kind::EventWithoutFact, pair, expected, format!("version {}", pending.last_version));
+    }
+    let before = Mirrored {
+        active: pending.held_before,
+        version: i64::try_from(pending.first_version).unwrap_or(i64::MAX) - 1,
+        created_at: fact.created_at,
+        updated_at: pending.since_before.unwrap_or_default(),
+    };
+    let expected = (before.version > 0).then_some(before);
+    compare_row(pair, expected, found, pending.since_before.is_none(), report);
+}
+
+/// Pairs with pending events that look as if there were none: either these are applied already,
+/// ahead of the position, or they are events without a fact.
+async fn judge_unchanged(
+    conn: &mut Conn<'_>,
+    pending: &Pending,
+    judged: &HashSet<Pair>,
+    report: &mut Report,
+) -> Result<()> {
+    let unchanged: BTreeSet<Pair> = pending.iter().map(|(pair, _)| pair).filter(|p| !judged.contains(p)).collect();
+    let rows = mirror::read(conn, &unchanged).await?;
+    for pair in unchanged {
+        match rows.get(&pair) {
+            Some(row) => report.add(Kind::MirrorExtra, pair, "the state before pending events", describe(row)),
+            None => report.add(Kind::EventWithoutFact, pair, "no event", "a pending event"),
+        }
+    }
+    Ok(())
+}
+
+/// Reports every way in which a mirror row differs from what it should be.
+fn compare_row(
+    pair: Pair,
+    expected: Option<Mirrored>,
+    found: Option<Mirrored>,
+    any_update_time: bool,
+    report: &mut Report,
+) {
+    let (expected, found) = match (expected, found) {
+        (None, None) => return,
+        (Some(expected), None) => return report.add(Kind::MirrorMissing, pair, describe(&expected), "no row"),
+        (None, Some(found)) => return report.add(Kind::MirrorExtra, pair, "no row", describe(&found)),
+        (Some(expected), Some(found)) => (expected, found),
+    };
+    let times_differ =
+        found.created_at != expected.created_at || (found.updated_at != expected.updated_at && !any_update_time);
+    for (differs, kind) in [
+        (found.active != expected.active, Kind::MirrorStatus),
+        (found.version != expected.version, Kind::MirrorVersion),
+        (times_differ, Kind::MirrorTime),
+    ] {
+        if differs {
+            report.add(kind, pair, describe(&expected), describe(&found));
+        }
+    }
+}
+
+/// Reports mirror rows whose pair has no fact; their number is known from the counts.
+async fn report_extra(conn: &mut Conn<'_>, number: u64, report: &mut Report) -> Result<()> {
+    if number == 0 {
+        return Ok(());
+    }
+    let sql = "SELECT m.from_user_id, m.to_user_id FROM follower m \
+               LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
+               WHERE f.id IS NULL LIMIT ?";
+    let args = vec![i64::try_from(VERIFY_EXAMPLES_MAX).unwrap_or(i64::MAX).into()];
+    let rows = conn.fetch("looking for mirror rows without facts", sql, args).await?;
+    for row in &rows {
+        report.add(Kind::MirrorExtra, read_pair(row)?, "no row", "a row");
+    }
+    report.count(Kind::MirrorExtra, number.saturating_sub(rows.len() as u64));
+    Ok(())
+}
+
+async fn count(conn: &mut Conn<'_>, sql: &'static str) -> Result<u64> {
+    let row = conn.fetch_optional("counting rows", sql, Vec::new()).await?;
+    let number = row.map_or(Ok(0), |row| row.int(0))?;
+    u64::try_from(number).map_err(|_| Error::Invariant { message: format!("a count is {number}") })
+}
+
+fn read(row: &Row) -> Result<(Pair, Mirrored, Option<Mirrored>)> {
+    let found = match row.int_or_null(7)? {
+        Some(_) => Some(read_state(row, 6)?),
+        None => None,
+    };
+    Ok((read_pair(row)?, read_state(row, 2)?, found))
+}
+
+fn read_pair(row: &Row) -> Result<Pair> {
+    Ok(Pair { from: UserId::read(row, 0, "following")?, to: UserId::read(row, 1, "following")? })
+}
+
+fn read_state(row: &Row, first: usize) -> Result<Mirrored> {
+    Ok(Mirrored {
+        active: row.int(first)? != 0,
+        version: row.int(first + 1)?,
+        created_at: Timestamp(row.int(first + 2)?),
+        updated_at: Timestamp(row.int(first + 3)?),
+    })
+}
+
+fn describe(row: &Mirrored) -> String {
+    let Mirrored { active, version, created_at, updated_at } = row;
+    let status = i32::from(*active);
+    format!("status {status}, version {version}, created {}, updated {}", created_at.0, updated_at.0)
+}

@@ -1,0 +1,99 @@
+//! Events that the projection does not hold yet, by pair.
+
+use std::collections::HashMap;
+
+use tidings_backbone::{
+    Conn, Result,
+    log::{self, Offset, Recorded},
+    parking,
+};
+use tidings_event::{
+    Timestamp,
+    payload::{Followed, Payload, Unfollowed},
+};
+
+use crate::{
+    Pair,
+    relation::{EVENT_TYPES, projection},
+};
+
+/// Events read at once.
+const STEP_EVENTS: usize = 5_000;
+
+/// The pending events of all pairs.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pairs: HashMap<Pair, PendingPair>,
+    events: u64,
+}
+
+/// The pending events of one pair, as far as they matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PendingPair {
+    /// Version of the first; the projection must be at the one before.
+    pub(super) first_version: u64,
+    /// Whether the follow held before the first.
+    pub(super) held_before: bool,
+    /// Since when the state before the first had been so, where the event tells.
+    pub(super) since_before: Option<Timestamp>,
+    /// Version of the last; the fact must be at it.
+    pub(super) last_version: u64,
+    /// Whether the follow holds after the last.
+    pub(super) holds_after: bool,
+}
+
+impl Pending {
+    /// Reads the pending events, in the order in which each pair's were committed: what waits in
+    /// the parking lot was read before the position, what is behind the position comes after.
+    pub(super) async fn load(conn: &mut Conn<'_>, position: Offset) -> Result<Self> {
+        let mut pending = Self::default();
+        let mut last: Option<(String, Offset)> = None;
+        loop {
+            let after = last.as_ref().map(|(key, offset)| (key.as_str(), *offset));
+            let parked = parking::waiting(conn, projection::NAME, after, STEP_EVENTS).await?;
+            let Some(end) = parked.last() else { break };
+            last = Some((end.event.key.clone(), end.offset));
+            parked.iter().for_each(|recorded| pending.add(recorded));
+        }
+        let mut after = position;
+        loop {
+            let events = log::read_after(conn, after, STEP_EVENTS).await?;
+            let Some(end) = events.last() else { return Ok(pending) };
+            after = end.offset;
+            events.iter().for_each(|recorded| pending.add(recorded));
+        }
+    }
+
+    /// How many events are pending.
+    pub(super) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(super) fn get(&self, pair: Pair) -> Option<&PendingPair> {
+        self.pairs.get(&pair)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Pair, &PendingPair)> {
+        self.pairs.iter().map(|(pair, pending)| (*pair, pending))
+    }
+
+    /// Adds an event. The pair comes from the envelope: an event may be parked for its payload.
+    fn add(&mut self, recorded: &Recorded) {
+        let event = &recorded.event;
+        if !EVENT_TYPES.contains(&event.event_type.as_str()) {
+            return;
+        }
+        self.events += 1;
+        let Ok(pair) = event.aggregate_id.parse::<Pair>() else { return };
+        let follows = event.event_type == Followed::EVENT_TYPE;
+        let entry = self.pairs.entry(pair).or_insert_with(|| PendingPair {
+            first_version: event.version,
+            held_before: !follows,
+            since_before: Unfollowed::read(event).ok().map(|payload| payload.followed_at),
+            last_version: event.version,
+            holds_after: follows,
+        });
+        entry.last_version = event.version;
+        entry.holds_after = follows;
+    }
+}

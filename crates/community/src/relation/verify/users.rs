@@ -1,0 +1,141 @@
+//! Counters and list lengths against facts, for every user of the graph.
+
+use std::collections::BTreeMap;
+
+use tidings_backbone::{Conn, Result, db::Row};
+
+use super::{Kind, Report, pending::Pending};
+use crate::{
+    UserId,
+    limits::VERIFY_STEP_ROWS,
+    relation::counters::{Stored, read_stored_after},
+};
+
+/// What is counted for one user.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    /// Facts, with pending events taken back.
+    followings: i64,
+    followers: i64,
+    /// Lines of the follower list.
+    follower_list: i64,
+}
+
+type Tallies = BTreeMap<UserId, Tally>;
+
+/// Compares the counters and the lists of every user with the facts.
+pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut Report) -> Result<()> {
+    let mut tallies = Tallies::new();
+    tally_lists(conn, "following", "from_user_id", |tally, number| tally.followings += number, &mut tallies).await?;
+    tally_lists(conn, "follower", "to_user_id", |tally, number| tally.follower_list += number, &mut tallies).await?;
+    tally_followers(conn, &mut tallies).await?;
+    take_back(pending, &mut tallies);
+    compare_lists(&tallies, report);
+    compare_counters(conn, tallies, report).await
+}
+
+/// Counts the active rows of each owner in the order of the table's list index, a step of owners
+/// at a time.
+async fn tally_lists(
+    conn: &mut Conn<'_>,
+    table: &'static str,
+    owner: &'static str,
+    add: impl Fn(&mut Tally, i64),
+    tallies: &mut Tallies,
+) -> Result<()> {
+    let sql = format!(
+        "SELECT {owner}, COUNT(*) FROM {table} WHERE rel_status = 1 AND {owner} > ? \
+         GROUP BY {owner} ORDER BY {owner} LIMIT ?"
+    );
+    let mut after = -1;
+    loop {
+        let rows = conn.fetch("counting lists", sql.clone(), vec![after.into(), VERIFY_STEP_ROWS.into()]).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = last.int(0)?;
+        add_rows(&rows, &add, tallies)?;
+    }
+}
+
+/// Counts followers from facts, which have no index by who is followed: a step of rows at a time.
+async fn tally_followers(conn: &mut Conn<'_>, tallies: &mut Tallies) -> Result<()> {
+    let doing = "counting followers from facts";
+    let sql = "SELECT COALESCE(MAX(id), 0) FROM following";
+    let last = conn.fetch_optional(doing, sql, Vec::new()).await?.map_or(Ok(0), |row| row.int(0))?;
+    let sql = "SELECT to_user_id, COUNT(*) FROM following WHERE id > ? AND id <= ? AND rel_status = 1 \
+               GROUP BY to_user_id";
+    for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
+        let rows = conn.fetch(doing, sql, vec![start.into(), (start + VERIFY_STEP_ROWS).into()]).await?;
+        add_rows(&rows, &|tally, number| tally.followers += number, tallies)?;
+    }
+    Ok(())
+}
+
+fn add_rows(rows: &[Row], add: &impl Fn(&mut Tally, i64), tallies: &mut Tallies) -> Result<()> {
+    for row in rows {
+        add(tallies.entry(UserId::read(row, 0, "following")?).or_default(), row.int(1)?);
+    }
+    Ok(())
+}
+
+/// Undoes what pending events changed, so that facts stand where the projection does.
+fn take_back(pending: &Pending, tallies: &mut Tallies) {
+    for (pair, pending) in pending.iter() {
+        let by = i64::from(pending.held_before) - i64::from(pending.holds_after);
+        if by != 0 {
+            tallies.entry(pair.from).or_default().followings += by;
+            tallies.entry(pair.to).or_default().followers += by;
+        }
+    }
+}
+
+fn compare_lists(tallies: &Tallies, report: &mut Report) {
+    for (user, tally) in tallies {
+        if tally.follower_list != tally.followers {
+            report.add(Kind::FollowerListLength, user, tally.followers, tally.follower_list);
+        }
+    }
+}
+
+async fn compare_counters(conn: &mut Conn<'_>, mut tallies: Tallies, report: &mut Report) -> Result<()> {
+    let mut after = None;
+    loop {
+        let step = read_stored_after(conn, after, VERIFY_STEP_ROWS).await?;
+        let Some((last, _)) = step.last() else { break };
+        after = Some(*last);
+        for (user, stored) in step {
+            report.users += 1;
+            compare_counter(user, stored, tallies.remove(&user).unwrap_or_default(), report);
+        }
+    }
+    for (user, tally) in tallies {
+        report.users += 1;
+        // A user whom no applied event concerns has no row yet.
+        if tally.slots() != [0; 5] {
+            report.add(Kind::CounterMissing, user, describe(tally.slots()), "no row");
+        }
+    }
+    Ok(())
+}
+
+fn compare_counter(user: UserId, stored: Stored, tally: Tally, report: &mut Report) {
+    let expected = tally.slots();
+    match stored.counters.map(|counters| counters.slots().map(i64::from)) {
+        None => report.add(Kind::CounterMalformed, user, describe(expected), "another value"),
+        Some(found) if found != expected => {
+            report.add(Kind::CounterValue, user, describe(expected), describe(found));
+        }
+        Some(_) => {}
+    }
+}
+
+impl Tally {
+    /// What the slots of the counters must be. Posts, likes and favorites have no facts yet.
+    fn slots(&self) -> [i64; 5] {
+        [self.followings, self.followers, 0, 0, 0]
+    }
+}
+
+fn describe(slots: [i64; 5]) -> String {
+    let [followings, followers, posts, likes, favorites] = slots;
+    format!("followings {followings}, followers {followers}, posts {posts}, likes {likes}, favorites {favorites}")
+}

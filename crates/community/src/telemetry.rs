@@ -1,0 +1,28 @@
+//! Metrics of the features: each occurrence has its name in one place.
+
+use metrics::counter;
+
+/// A stored counter differed from its facts and was recounted.
+pub(crate) fn counter_drift(count: usize) {
+    counter!("tidings_counter_drift_total").increment(count as u64);
+}
+
+/// A counter's stored value could not be read (truncated, garbage) and was recounted.
+pub(crate) fn counter_malformed(count: usize) {
+    counter!("tidings_counter_malformed_total").increment(count as u64);
+}
+
+/// An event was applied although one or more before it were not seen.
+pub(crate) fn relation_version_gap(count: usize) {
+    counter!("tidings_relation_version_gaps_total").increment(count as u64);
+}
+
+/// An event changed nothing, since a newer one of its pair had been applied.
+pub(crate) fn relation_stale_event(count: usize) {
+    counter!("tidings_relation_stale_events_total").increment(count as u64);
+}
+
+/// A first page was asked for and was, or was not, in memory.
+pub(crate) fn top_page(hit: bool) {
+    counter!("tidings_top_page_reads_total", "hit" => if hit { "true" } else { "false" }).increment(1);
+}
