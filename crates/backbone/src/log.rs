@@ -75,6 +75,11 @@ impl Log {
     }
 }
 
+/// Reads events after `after`, in order, at most `limit`, as seen by the snapshot behind `conn`.
+pub async fn read_after(conn: &mut crate::Conn<'_>, after: Offset, limit: usize) -> Result<Vec<Recorded>> {
+    outbox::read_after(conn, after, limit).await
+}
+
 /// The extent of the embedded log, as seen by the snapshot behind `conn`.
 pub async fn extent(conn: &mut crate::Conn<'_>) -> Result<Extent> {
     let sql = "SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'outbox'), 0), \

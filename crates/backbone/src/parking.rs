@@ -239,6 +239,23 @@ fn read_key(row: &Row) -> Result<ParkedKey> {
     })
 }
 
+/// Events that wait for a projector, ordered by key and then as they came, at most `limit`; `after`
+/// is the key and offset of the last one had before.
+pub async fn waiting(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    after: Option<(&str, Offset)>,
+    limit: usize,
+) -> Result<Vec<Recorded>> {
+    let sql = "SELECT log_offset, event FROM parked_event WHERE projector = ? AND (event_key, log_offset) > (?, ?) \
+               ORDER BY event_key, log_offset LIMIT ?";
+    // Before every other place: no key is smaller than the empty one, and offsets begin at 1.
+    let (key, offset) = after.unwrap_or(("", Offset(0)));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let args = vec![projector.into(), key.into(), offset.0.into(), limit.into()];
+    conn.fetch("reading parked events", sql, args).await?.iter().map(read_event).collect()
+}
+
 /// How many keys of a projector are retrying and how many are dead.
 pub async fn count(mut conn: Conn<'_>, projector: &str) -> Result<(i64, i64)> {
     let sql = "SELECT COALESCE(SUM(state = 0), 0), COALESCE(SUM(state = 1), 0) FROM parked_key WHERE projector = ?";
