@@ -31,6 +31,20 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/**
+ * Runs `work` unless it is running already. The button says it is busy but is not disabled: a
+ * disabled button drops the focus, and a keyboard would start again at the top of the page.
+ */
+export async function once(button, work) {
+  if (button.getAttribute("aria-busy") === "true") return;
+  button.setAttribute("aria-busy", "true");
+  try {
+    await work();
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
 /** Says a sentence to a screen reader, politely. The same sentence twice is said once. */
 export function say(sentence) {
   setText(document.getElementById("said"), sentence);

@@ -1,7 +1,7 @@
 // Page: the newest events, live; one event by its id.
 
 import { Problem, get } from "./api.js";
-import { h, say, setText } from "./dom.js";
+import { h, once, say, setText } from "./dom.js";
 import { EventList } from "./event-list.js";
 import { eventRow } from "./event-row.js";
 import { counted } from "./format.js";
@@ -30,7 +30,7 @@ function show(outlet, [eventId]) {
     older,
   );
   // Looking at one event, the rest stands still below it.
-  if (eventId) live.once();
+  if (eventId) live.still();
   else live.resume();
   return live.pause;
 }
@@ -69,32 +69,30 @@ function liveSwitch(list, alert) {
     }
   }
 
-  function once() {
+  function still() {
     pause("Paused.");
     refresh(undefined).catch(alert.put);
   }
-  return { element, resume, pause, once };
+  return { element, resume, pause, still };
 }
 
 function olderButton(list, alert, live) {
-  const button = h("button", { type: "button", class: "wide", id: "older", on: { click: load } }, "Show older events");
+  const button = h("button", { type: "button", class: "wide", id: "older" }, "Show older events");
   async function load() {
     const before = list.oldest;
     if (before === undefined) return;
     // Live, the list is cut at its foot as events come: not what someone paging back wants.
     live.pause("Paused while you page back.");
-    button.disabled = true;
     try {
       const page = await get("/v1/admin/events", { before, limit: PAGE });
       list.addOlder(page.items);
-      if (page.items.length === 0) setText(button, "This is where the log begins");
-      else button.disabled = false;
+      if (page.items.length === 0) setText(button, "The log begins here");
       say(`${counted(page.items.length, "older event")} shown`);
     } catch (error) {
-      button.disabled = false;
       alert.put(error);
     }
   }
+  button.addEventListener("click", () => once(button, load));
   return button;
 }
 

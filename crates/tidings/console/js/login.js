@@ -1,7 +1,7 @@
 // The logged-out state: an admin token, or a one-time link that brought the visitor here.
 
 import { Problem, post } from "./api.js";
-import { h, say } from "./dom.js";
+import { h, once, say } from "./dom.js";
 import { alertPlace } from "./problem.js";
 
 /**
@@ -37,7 +37,6 @@ export function showLogin(outlet, { reason, link, onDone }) {
 
   async function enter(body, busyText) {
     alert.put(null);
-    button.disabled = true;
     say(busyText);
     try {
       await post("/console/session", body, { quiet401: true });
@@ -45,18 +44,17 @@ export function showLogin(outlet, { reason, link, onDone }) {
       onDone();
     } catch (error) {
       alert.put(error instanceof Problem && error.status === 401 ? explain401(error, body) : error);
-      button.disabled = false;
       token.focus();
     }
   }
 
   function submit(event) {
     event.preventDefault();
-    enter({ token: token.value.trim() }, "Logging in");
+    once(button, () => enter({ token: token.value.trim() }, "Logging in"));
   }
 
   outlet.replaceChildren(h("section", { class: "login" }, heading, reasonLine, alert.element, form, ways()));
-  if (link) enter({ link }, "Logging in with the one-time link");
+  if (link) once(button, () => enter({ link }, "Logging in with the one-time link"));
   else token.focus();
   return () => {};
 }

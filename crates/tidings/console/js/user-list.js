@@ -1,7 +1,7 @@
 // A list of users that is paged by cursor: stable while people follow and unfollow.
 
 import { get } from "./api.js";
-import { h, say, setText } from "./dom.js";
+import { h, once, say, setText } from "./dom.js";
 import { count, counted } from "./format.js";
 import { alertPlace } from "./problem.js";
 import { route } from "./router.js";
@@ -18,29 +18,15 @@ export function userList({ title, id, path, query = {}, total, when, signal }) {
   const shown = h("p", { class: "fine" });
   const more = h(
     "button",
-    { type: "button", class: "wide", hidden: true, on: { click: () => next(true) } },
+    { type: "button", class: "wide", hidden: true, on: { click: () => once(more, () => next(true)) } },
     "Show more",
   );
   const alert = alertPlace();
-  const heads = ["Handle", "Id", ...(when ? [when] : [])];
-  const table = h(
-    "table",
-    { class: "people" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        heads.map((head) => h("th", { scope: "col" }, head)),
-      ),
-    ),
-    rows,
-  );
+  const columns = ["Handle", "Id", ...(when ? [when] : [])].map((head) => h("th", { scope: "col" }, head));
+  const table = h("table", { class: "people" }, h("thead", {}, h("tr", {}, columns)), rows);
   let cursor;
 
   async function next(byHand) {
-    more.disabled = true;
     alert.put(null);
     try {
       const page = await get(path, { ...query, limit: PAGE, cursor }, { signal });
@@ -57,8 +43,6 @@ export function userList({ title, id, path, query = {}, total, when, signal }) {
       if (signal.aborted) return;
       alert.put(error);
       more.hidden = false;
-    } finally {
-      more.disabled = false;
     }
   }
 

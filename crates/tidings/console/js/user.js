@@ -1,7 +1,7 @@
 // Page: one user with counters and lists; without an id, the search alone.
 
 import { Problem, get } from "./api.js";
-import { h, say, setText } from "./dom.js";
+import { h, once, say } from "./dom.js";
 import { count } from "./format.js";
 import { alertPlace } from "./problem.js";
 import { route } from "./router.js";
@@ -120,22 +120,18 @@ function finder({ id, label, name, button, alert, found }) {
     spellcheck: "false",
   });
   const submit = h("button", { type: "submit" }, button);
-  const busy = (is) => {
-    submit.disabled = is;
-    setText(submit, is ? "Looking…" : button);
-  };
-  async function onSubmit(event) {
-    event.preventDefault();
+  async function look() {
     alert.put(null);
-    busy(true);
     try {
       found(await find(input.value.trim()));
     } catch (error) {
       alert.put(error);
       input.focus();
-    } finally {
-      busy(false);
     }
+  }
+  function onSubmit(event) {
+    event.preventDefault();
+    once(submit, look);
   }
   return h(
     "form",
