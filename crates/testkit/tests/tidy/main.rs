@@ -7,6 +7,7 @@
 
 mod numbers;
 
+mod dependencies;
 mod names;
 mod pages;
 mod read_me;

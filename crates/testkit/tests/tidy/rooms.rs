@@ -132,14 +132,15 @@ fn shipped(room: &str) -> Vec<Source> {
     sources().into_iter().filter(|source| source.path.starts_with(&folder) && !source.is_test()).collect()
 }
 
-fn rooms() -> Vec<String> {
+/// The folders under `crates`.
+pub(crate) fn rooms() -> Vec<String> {
     let folders = std::fs::read_dir(root().join("crates")).unwrap();
     let names = folders.map(|folder| folder.unwrap().file_name().into_string().unwrap());
     names.filter(|name| root().join("crates").join(name).join("Cargo.toml").is_file()).collect()
 }
 
 /// The names in each dependency section of a room's manifest.
-fn manifest(room: &str) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn manifest(room: &str) -> BTreeMap<String, Vec<String>> {
     let manifest: toml::Table = read(&format!("crates/{room}/Cargo.toml")).parse().unwrap();
     let sections = manifest.iter().filter(|(name, _)| name.ends_with("dependencies"));
     sections.map(|(name, section)| (name.clone(), section.as_table().unwrap().keys().cloned().collect())).collect()

@@ -2,7 +2,7 @@
 
 use crate::{
     check,
-    workspace::{read, sources, texts},
+    workspace::{sources, texts},
 };
 
 const COLUMNS_MAX: usize = 120;
@@ -62,14 +62,4 @@ fn the_repository_speaks_of_the_product_alone() {
 /// Whether a `/` after `before` is the first of its path.
 fn begins_a_path(before: &str) -> bool {
     !before.ends_with(|char: char| char.is_alphanumeric() || ".-_*$}/".contains(char))
-}
-
-#[test]
-fn every_dependency_comes_from_the_default_registry() {
-    let findings = read("Cargo.lock")
-        .lines()
-        .filter(|line| line.starts_with("source = ") && !line.contains("registry+https://github.com/rust-lang/"))
-        .map(|line| format!("Cargo.lock: {line}"))
-        .collect();
-    check("A build needs nothing but Cargo's default registry.", findings);
 }
