@@ -49,10 +49,10 @@ export function userList({ title, id, path, query = {}, total, when, signal }) {
   function tell() {
     const here = rows.childElementCount;
     table.hidden = here === 0;
-    if (here === 0) setText(shown, "Nobody.");
-    else if (total === undefined)
-      setText(shown, cursor ? `${count(here)} shown, there are more` : counted(here, "user"));
-    else setText(shown, `${count(here)} of ${count(total)} shown`);
+    if (here === 0) setText(shown, "Nobody");
+    // At the end the list is what it is; the counter may have moved on since it was read.
+    else if (!cursor) setText(shown, counted(here, "user"));
+    else setText(shown, total === undefined ? `${count(here)} shown` : `${count(here)} of ${count(total)} shown`);
   }
 
   next(false);

@@ -1,0 +1,283 @@
+//! The console, in a real browser against a real server: what a person sees, by mouse and by
+//! keyboard, and that the browser has nothing to complain about.
+
+mod browser;
+mod site;
+mod spawned;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use browser::{Browser, ENTER, TAB};
+use serde_json::{Value, json};
+use site::Site;
+
+/// The browser logs the 401 by which a page learns that nobody is logged in.
+const NOT_LOGGED_IN: &str = "/console/session - Failed to load resource: the server responded with a status of 401";
+
+const HANDLES: [&str; 24] = [
+    "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "iris", "jade", "kelp", "lark", "maple",
+    "north", "opal", "pine", "quill", "reed", "sable", "tern", "umber", "vale", "wren", "yarrow",
+];
+
+async fn logged_in() -> (Site, Browser) {
+    let site = Site::start();
+    let browser = Browser::start().await;
+    browser.open(&site.login_link()).await;
+    browser.see_text("h1", "Flow").await;
+    (site, browser)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_session_there_is_a_login_and_nothing_else() {
+    let site = Site::start();
+    let browser = Browser::start().await;
+    for path in ["/", "/#/events", "/#/users/1", "/#/parked"] {
+        browser.open(&site.url(path)).await;
+        browser.see_text("h1", "Log in").await;
+        let text = browser.text().await;
+        assert!(text.contains("tidings login-link") && text.contains("tidings token --admin"), "{text}");
+        assert!(!text.contains("Log out") && !text.contains("Events"), "{text}");
+    }
+
+    browser.click("#token").await;
+    browser.type_keys(&format!("no-token{ENTER}")).await;
+    browser.see_text("[role=alert]", "This token does not work").await;
+    browser.picture("login").await;
+    assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_one_time_link_logs_in_once_and_leaves_no_secret_in_the_address() {
+    let site = Site::start();
+    let browser = Browser::start().await;
+    let link = site.login_link();
+    browser.open(&link).await;
+    browser.see_text("h1", "Flow").await;
+    assert_eq!(browser.url().await, site.url("/#/flow"));
+
+    browser.click("#logout").await;
+    browser.see_text("main", "You are logged out").await;
+    browser.open(&link).await;
+    browser.see_text("[role=alert]", "This link does not work").await;
+    assert_eq!(browser.url().await, site.url("/"));
+
+    let token = site.admin_token();
+    browser.run("document.querySelector('#token').value = arguments[0]", vec![json!(token)]).await;
+    browser.click("button[type=submit]").await;
+    browser.see_text("h1", "Flow").await;
+    assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follow_made_by_http_shows_in_the_flow_in_the_events_and_at_both_users() {
+    let (site, browser) = logged_in().await;
+    browser.prefer("light").await;
+    site.register(&HANDLES).await;
+    for follower in 2..=24 {
+        site.relate(&site.user_token(follower), 1, true).await;
+    }
+    let flow = site.settled().await;
+
+    let relation = "[data-stage=projector][data-name=relation]";
+    let head = flow["log"]["head"].as_u64().unwrap();
+    assert!(head >= 47, "24 registrations and 23 follows are events: {flow}");
+    browser.see_text("[data-stage=log] [data-metric=head]", &head.to_string()).await;
+    browser.see_text("[data-stage=facts][data-name='ledger.relation'] [data-metric=total]", "23").await;
+    see_exact(&browser, &format!("{relation} [data-metric=lag]"), "0").await;
+    see_exact(&browser, &format!("{relation} [data-metric=parked]"), "0").await;
+    see_exact(&browser, "[data-metric=behind]", "up to date").await;
+    browser.see_text("#verdict", "Every projection is up to date").await;
+    traffic_for_a_picture(&site).await;
+    browser.see_text("#verdict", "Every projection is up to date").await;
+    browser.picture("console-flow").await;
+
+    browser.open(&site.url("/#/events")).await;
+    browser.click(".events > li:first-child summary").await;
+    browser.see_text(".json", "\"type\": \"relation.").await;
+    for content in ["\"partitionkey\": ", "\"from\": ", "\"to\": "] {
+        browser.see_text(".json", content).await;
+    }
+    browser.see_text(".live", "Paused while you read").await;
+    browser.picture("console-events").await;
+    older_events_go_back_to_the_first(&browser).await;
+
+    browser.open(&site.url("/#/users")).await;
+    browser.click("#find-user").await;
+    browser.type_keys(&format!("amber{ENTER}")).await;
+    see_exact(&browser, "[data-counter=followers]", "23").await;
+    browser.see_text("#followers", "20 of 23 shown").await;
+    browser.click("#followers button").await;
+    browser.see_text("#followers", "23 users").await;
+    browser.picture("console-user").await;
+    browser.click("#followers tbody a").await;
+    browser.see_text("#following tbody", "amber").await;
+
+    browser.click("#compare-user").await;
+    browser.type_keys(&format!("2{ENTER}")).await;
+    browser.see_text("#common tbody", "amber").await;
+    assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+}
+
+async fn see_exact(browser: &Browser, css: &str, text: &str) {
+    let script = "return document.querySelector(arguments[0])?.textContent === arguments[1]";
+    browser.until(script, vec![json!(css), json!(text)], &format!("`{css}` = “{text}”")).await;
+}
+
+async fn older_events_go_back_to_the_first(browser: &Browser) {
+    // An answer holds 50 events, so the first registration is on an older page.
+    let first = "return Boolean(document.querySelector('[data-offset=\"1\"]'))";
+    while browser.run(first, vec![]).await == json!(false) {
+        let before = browser.run("return document.querySelectorAll('.events > li').length", vec![]).await;
+        browser.click("#older").await;
+        let grown = "return document.querySelectorAll('.events > li').length > arguments[0]";
+        browser.until(grown, vec![before], "an older page").await;
+    }
+}
+
+/// Two minutes of follows and unfollows for the picture in the README; only where one is asked for.
+async fn traffic_for_a_picture(site: &Site) {
+    if std::env::var_os("TIDINGS_SCREENSHOTS").is_none() {
+        return;
+    }
+    let tokens: Vec<String> = (2..=24).map(|user| site.user_token(user)).collect();
+    let mut beats = tokio::time::interval(Duration::from_millis(100));
+    for beat in 0_u32..1_200 {
+        beats.tick().await;
+        // A tide, so that the lines of the picture have something to show.
+        let phase = f64::from(beat) / 160.0;
+        let writes = (6.0 + 5.0 * phase.sin() + f64::from(beat % 3)) as u32;
+        let round = (0..writes).map(|n| {
+            let token = &tokens[((beat * 7 + n) % 23) as usize];
+            let target = 1 + (beat + n) % 24;
+            let own = (beat * 7 + n) % 23 + 2;
+            async move {
+                if own != target {
+                    site.relate(token, target, target == 1 || (beat + n) % 5 != 0).await;
+                }
+            }
+        });
+        futures::future::join_all(round).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_keyboard_alone_reaches_and_works_every_control() {
+    let (site, browser) = logged_in().await;
+    site.register(&HANDLES[..3]).await;
+    site.relate(&site.user_token(2), 1, true).await;
+    site.settled().await;
+    for (path, ready) in [
+        ("/#/flow", "[data-stage=projector]"),
+        ("/#/events", ".events > li"),
+        ("/#/users/1", "#followers tbody tr"),
+        ("/#/parked", ".empty:not([hidden])"),
+    ] {
+        browser.open(&site.url(path)).await;
+        browser.see(ready).await;
+        browser.reload().await;
+        browser.see(ready).await;
+        let controls = mark_controls(&browser).await;
+        let reached = tab_through(&browser, controls.len() + 2).await;
+        assert!(reached.is_superset(&controls), "{path}: not reached by Tab: {:?}", &controls - &reached);
+    }
+
+    // Enter follows a link, and the focus goes with it.
+    focus(&browser, "#nav a[href='#/events']").await;
+    browser.type_keys(&ENTER.to_string()).await;
+    browser.see_text("h1:focus", "Events").await;
+    focus(&browser, ".events > li:first-child summary").await;
+    browser.type_keys(&ENTER.to_string()).await;
+    browser.see(".event[open] .json").await;
+    focus(&browser, "#live").await;
+    browser.type_keys(&ENTER.to_string()).await;
+    see_exact(&browser, "#live", "Pause").await;
+
+    // The skip link is the first stop, and leads past the bar.
+    browser.reload().await;
+    browser.see(".events > li").await;
+    browser.type_keys(&TAB.to_string()).await;
+    browser.see(".skip:focus").await;
+    browser.type_keys(&ENTER.to_string()).await;
+    browser.see("#main:focus").await;
+    assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+}
+
+/// Numbers everything that can be operated, and returns what it is.
+async fn mark_controls(browser: &Browser) -> BTreeSet<String> {
+    let script = "
+        const all = 'a[href], button, input, select, textarea, summary, [tabindex=\"0\"]';
+        const shown = [...document.querySelectorAll(all)].filter((each) => each.checkVisibility());
+        return shown.map((each, i) => (each.dataset.stop = `${i} ${each.tagName} ${each.id} ${each.textContent.trim()}`))";
+    strings(&browser.run(script, vec![]).await)
+}
+
+async fn tab_through(browser: &Browser, presses: usize) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    for _ in 0..presses {
+        browser.type_keys(&TAB.to_string()).await;
+        let script = "
+            const at = document.activeElement;
+            const outlined = getComputedStyle(at).outlineStyle !== 'none';
+            return at === document.body || outlined ? at.dataset.stop ?? '' : `no outline: ${at.dataset.stop}`";
+        reached.insert(browser.run(script, vec![]).await.as_str().unwrap_or_default().to_owned());
+    }
+    reached
+}
+
+async fn focus(browser: &Browser, css: &str) {
+    browser.see(css).await;
+    browser.run("document.querySelector(arguments[0]).focus()", vec![json!(css)]).await;
+}
+
+fn strings(value: &Value) -> BTreeSet<String> {
+    value.as_array().unwrap().iter().map(|each| each.as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dark_and_light_follow_the_system_until_somebody_chooses() {
+    let (_site, browser) = logged_in().await;
+    browser.see("[data-stage=projector]").await;
+    browser.prefer("light").await;
+    assert!(!is_dark(&browser).await);
+    browser.prefer("dark").await;
+    assert!(is_dark(&browser).await);
+    browser.picture("console-flow-dark").await;
+    browser.resize(390, 844).await;
+    let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(browser.run(overflow, vec![]).await, json!(0), "a phone should not scroll sideways");
+    browser.picture("console-phone").await;
+    browser.resize(1360, 900).await;
+
+    // Auto, light, dark: one press is light, and it outlives the page and outweighs the system.
+    browser.click("#theme").await;
+    assert!(!is_dark(&browser).await);
+    browser.reload().await;
+    browser.see("[data-stage=projector]").await;
+    assert!(!is_dark(&browser).await);
+    browser.click("#theme").await;
+    browser.prefer("light").await;
+    assert!(is_dark(&browser).await);
+    assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+}
+
+async fn is_dark(browser: &Browser) -> bool {
+    let script = "const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number);
+        return r + g + b < 200";
+    browser.run(script, vec![]).await == json!(true)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_gone_is_said_to_be_gone_and_taken_up_again_when_it_is_back() {
+    let (mut site, browser) = logged_in().await;
+    browser.see("[data-stage=projector]").await;
+    site.kill();
+    browser.see_text("#banner", "The server is not reachable").await;
+    site.serve();
+    let gone = "return document.querySelector('#banner').hidden && !document.body.classList.contains('stale')";
+    browser.until(gone, vec![], "the end of the banner").await;
+    // The session outlives the server, and the page shows what the new one says.
+    site.register(&HANDLES[..2]).await;
+    site.relate(&site.user_token(2), 1, true).await;
+    browser.see_text("[data-stage=facts][data-name='ledger.relation'] [data-metric=total]", "1").await;
+    assert_eq!(browser.errors(&["ERR_CONNECTION_REFUSED"]).await, Vec::<String>::new());
+}
