@@ -166,7 +166,7 @@ function branch(stage, place) {
   const projector = node("Projector", "position and effects, one transaction", wire());
   projector.body.append(meter.element);
   const projection = node("Projection", PROJECTIONS[stage.name] ?? stage.name, wire());
-  const shown = figures({ position: "Shows up to", behind: "Behind the log" });
+  const shown = figures({ position: "Shows up to", behind: "Behind" });
   const lagLine = sparkline();
   projection.body.append(h("p", { class: "spark-title" }, "Lag, in events"), lagLine.element, shown.element);
   place.append(h("li", { class: "branch" }, projector.element, projection.element));

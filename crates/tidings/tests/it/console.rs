@@ -272,6 +272,8 @@ async fn a_server_that_is_gone_is_said_to_be_gone_and_taken_up_again_when_it_is_
     browser.see("[data-stage=projector]").await;
     site.kill();
     browser.see_text("#banner", "The server is not reachable").await;
+    // Longer than the page's own rhythm of a second: it has to be woken, not just to go on.
+    browser.see("#link-state[title^='No answer for 3']").await;
     site.serve();
     let gone = "return document.querySelector('#banner').hidden && !document.body.classList.contains('stale')";
     browser.until(gone, vec![], "the end of the banner").await;
