@@ -118,6 +118,9 @@ fn seconds_up(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
+/// The longest step of the clock that counts: a year.
+const STEP_MAX: Duration = Duration::from_secs(31_536_000);
+
 /// Elapsed time as the limiter wants it: it never goes back. A clock that is set back costs the
 /// buckets that one step, and they go on filling from there.
 #[derive(Debug)]
@@ -145,8 +148,9 @@ impl GovernorClock for BucketClock {
     fn now(&self) -> Duration {
         let now = self.clock.now();
         let mut elapsed = self.elapsed.lock().unwrap_or_else(PoisonError::into_inner);
-        let step = u64::try_from(now.0 - elapsed.seen.0).unwrap_or(0);
-        elapsed.total += Duration::from_millis(step);
+        let step = u64::try_from(now.0.saturating_sub(elapsed.seen.0)).unwrap_or(0);
+        // A bucket is full long before, and the limiter counts no further than 584 years.
+        elapsed.total += Duration::from_millis(step).min(STEP_MAX);
         elapsed.seen = now;
         elapsed.total
     }

@@ -1,0 +1,15 @@
+//! The features against a real SQLite file, driven by hand: a test says when events are applied.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bucket;
+mod common;
+mod concurrency;
+mod counters;
+mod facts;
+mod lists;
+mod model;
+mod projector;
+mod registry;
+mod top_page;
+mod verify;
+mod world;
