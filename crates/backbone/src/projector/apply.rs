@@ -1,6 +1,6 @@
 //! Applying a batch on a transaction, and finding the event at fault when it fails.
 
-use std::{collections::HashSet, panic::AssertUnwindSafe, time::Duration};
+use std::{borrow::Cow, collections::HashSet, panic::AssertUnwindSafe, time::Duration};
 
 use futures::FutureExt;
 
@@ -20,26 +20,20 @@ impl Applier<'_> {
     pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<()> {
         let keys = events.iter().map(|recorded| recorded.event.key.as_str());
         let mut parked = parking::parked_among(conn, self.projector.name(), keys).await?;
-        let mut left = vec![events];
+        let mut left = vec![Cow::Borrowed(events)];
         while let Some(part) = left.pop() {
-            let filtered;
-            let ready = if parked.is_empty() {
-                part
-            } else {
-                filtered = self.append_parked(conn, part, &parked).await?;
-                &filtered
-            };
+            let ready = if parked.is_empty() { part } else { self.append_parked(conn, &part, &parked).await?.into() };
             if ready.is_empty() {
                 continue;
             }
-            let Err(error) = self.attempt(conn, ready).await? else { continue };
-            if let [failed] = ready {
+            let Err(error) = self.attempt(conn, &ready).await? else { continue };
+            if let [failed] = &*ready {
                 self.park(conn, failed, &error).await?;
                 parked.insert(failed.event.key.clone());
             } else {
-                let (first, second) = part.split_at(part.len() / 2);
-                left.push(second);
-                left.push(first);
+                let (first, second) = ready.split_at(ready.len() / 2);
+                left.push(second.to_vec().into());
+                left.push(first.to_vec().into());
             }
         }
         Ok(())

@@ -1,0 +1,9 @@
+//! The backbone against a real SQLite file, with a tiny feature of its own.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod idempotency;
+mod ledger;
+mod parking;
+mod projector;
+mod retention;
+mod world;

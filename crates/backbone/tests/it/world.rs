@@ -1,0 +1,292 @@
+//! A database in a temporary folder, a feature with facts and events, and a projector that can be told to fail.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use tidings_backbone::{
+    Clock, Conn, Db, Durability, Error, EventIds,
+    db::BACKBONE_MIGRATIONS,
+    ledger::{Decide, Ledger},
+    log::{Log, Recorded},
+    outbox, parking,
+    projector::{ApplyError, Gaps, Handle, Options, Projector, Runtime},
+};
+use tidings_event::{Event, Metadata, Timestamp};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Longest time a test waits for the runtime before it fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct World {
+    pub(crate) db: Db,
+    pub(crate) log: Log,
+    pub(crate) clock: Clock,
+    pub(crate) ids: EventIds,
+    pub(crate) folder: TempDir,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with_clock(Clock::system()).await
+    }
+
+    pub(crate) async fn with_clock(clock: Clock) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open_sqlite(&folder.path().join("test.db")).await.unwrap();
+        db.migrate(BACKBONE_MIGRATIONS).await.unwrap();
+        let mut tx = db.write(Durability::Full).await.unwrap();
+        for table in [
+            "CREATE TABLE switch (name TEXT PRIMARY KEY, is_on BIGINT NOT NULL CHECK (is_on IN (0, 1)))",
+            "CREATE TABLE applied (log_offset BIGINT PRIMARY KEY, event_key TEXT NOT NULL, version BIGINT NOT NULL)",
+        ] {
+            tx.conn().execute("making a table", table, vec![]).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        Self { log: Log::Embedded(db.clone()), db, clock, ids: EventIds::from_seed(7), folder }
+    }
+
+    pub(crate) fn event(&self, event_type: &str, key: &str, version: u64) -> Event {
+        let now = self.clock.now();
+        Event {
+            id: self.ids.next(now),
+            event_type: event_type.to_owned(),
+            schema_version: 1,
+            aggregate_type: "switch".to_owned(),
+            aggregate_id: key.to_owned(),
+            key: key.to_owned(),
+            version,
+            occurred_at: now,
+            payload: serde_json::value::to_raw_value(&key).unwrap(),
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// Commits events of their own, `(key, version)` each.
+    pub(crate) async fn emit(&self, event_type: &str, events: impl IntoIterator<Item = (String, u64)>) {
+        let events = events.into_iter().map(|(key, version)| self.event(event_type, &key, version)).collect();
+        let mut tx = self.db.write(Durability::Full).await.unwrap();
+        outbox::emit(tx.conn(), events).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub(crate) fn start(&self, projector: &Arc<Recorder>, options: Options) -> Running {
+        let runtime = Runtime::new(self.db.clone(), self.log.clone(), self.clock.clone())
+            .with(Arc::clone(projector) as Arc<dyn Projector>, options);
+        let (handle, shutdown) = (runtime.handle(), CancellationToken::new());
+        Running { handle, task: tokio::spawn(runtime.run(shutdown.clone())), shutdown }
+    }
+
+    /// Starts a ledger of switches.
+    pub(crate) fn ledger(&self) -> (Ledger<Switches>, JoinHandle<()>, CancellationToken) {
+        let decide = Switches { ids: self.ids.clone() };
+        let (ledger, worker) = Ledger::new(decide, self.db.clone(), self.clock.clone());
+        let shutdown = CancellationToken::new();
+        (ledger, tokio::spawn(worker.run(shutdown.clone())), shutdown)
+    }
+
+    /// What the projection holds: for each key its versions in the order of the log.
+    pub(crate) async fn applied(&self) -> HashMap<String, Vec<i64>> {
+        let mut applied: HashMap<String, Vec<i64>> = HashMap::new();
+        for row in self.rows("SELECT event_key, version FROM applied ORDER BY log_offset").await {
+            applied.entry(row.0).or_default().push(row.1);
+        }
+        applied
+    }
+
+    pub(crate) async fn rows(&self, sql: &'static str) -> Vec<(String, i64)> {
+        let mut tx = self.db.read().await.unwrap();
+        let rows = tx.conn().fetch("looking", sql, vec![]).await.unwrap();
+        rows.iter().map(|row| (row.text(0).unwrap(), row.int(1).unwrap())).collect()
+    }
+
+    pub(crate) async fn execute(&self, sql: &'static str) {
+        let mut tx = self.db.write(Durability::Full).await.unwrap();
+        tx.conn().execute("preparing", sql, vec![]).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub(crate) async fn count(&self, sql: &'static str) -> i64 {
+        let mut tx = self.db.read().await.unwrap();
+        tx.conn().fetch_optional("counting", sql, vec![]).await.unwrap().unwrap().int(0).unwrap()
+    }
+
+    pub(crate) async fn parked(&self) -> Vec<parking::ParkedKey> {
+        let mut tx = self.db.read().await.unwrap();
+        parking::list(tx.conn(), 1_000).await.unwrap()
+    }
+
+    /// Waits until `condition` holds, looking again after each commit.
+    pub(crate) async fn until(&self, what: &str, condition: impl AsyncFn() -> bool) {
+        let mut commits = self.db.commits();
+        let held = async {
+            loop {
+                commits.mark_unchanged();
+                if condition().await {
+                    return;
+                }
+                commits.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(PATIENCE, held).await.unwrap_or_else(|_| panic!("never came about: {what}"));
+    }
+}
+
+pub(crate) struct Running {
+    pub(crate) handle: Handle,
+    pub(crate) task: JoinHandle<tidings_backbone::Result<()>>,
+    pub(crate) shutdown: CancellationToken,
+}
+
+impl Running {
+    pub(crate) async fn settle(&self) {
+        assert!(self.handle.settle(PATIENCE).await.unwrap(), "the projector did not settle");
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+/// Quick retries for tests.
+pub(crate) fn quick(attempts_max: u32) -> Options {
+    let gaps = Gaps { attempts_max, first: Duration::from_millis(1), longest: Duration::from_millis(4) };
+    Options { gaps, ..Options::default() }
+}
+
+/// How an event makes the recorder fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Error,
+    Panic,
+    Dependency,
+}
+
+/// A projector that records what it applies, and fails on the events it is told to, after having written.
+pub(crate) struct Recorder {
+    name: &'static str,
+    faults: Mutex<HashMap<(String, u64), (Fault, u32)>>,
+    tries: Mutex<HashMap<(String, u64), u32>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(name: &'static str) -> Arc<Self> {
+        Arc::new(Self { name, faults: Mutex::default(), tries: Mutex::default() })
+    }
+
+    /// Lets the event fail this many times when it is tried alone.
+    pub(crate) fn fail(&self, key: &str, version: u64, fault: Fault, times: u32) {
+        self.faults.lock().unwrap().insert((key.to_owned(), version), (fault, times));
+    }
+
+    pub(crate) fn tries_alone(&self, key: &str, version: u64) -> u32 {
+        self.tries.lock().unwrap().get(&(key.to_owned(), version)).copied().unwrap_or_default()
+    }
+
+    fn fault(&self, batch: &[Recorded]) -> Option<Fault> {
+        let mut faults = self.faults.lock().unwrap();
+        for recorded in batch {
+            let id = (recorded.event.key.clone(), recorded.event.version);
+            if batch.len() == 1 {
+                *self.tries.lock().unwrap().entry(id.clone()).or_default() += 1;
+            }
+            let Some((fault, times)) = faults.get_mut(&id) else { continue };
+            if *times == 0 {
+                continue;
+            }
+            if batch.len() == 1 || *fault == Fault::Dependency {
+                *times -= 1;
+            }
+            return Some(*fault);
+        }
+        None
+    }
+}
+
+#[async_trait::async_trait]
+impl Projector for Recorder {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn event_types(&self) -> &'static [&'static str] {
+        &["switch.turned"]
+    }
+
+    async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
+        let rows = batch
+            .iter()
+            .map(|recorded| {
+                let version = i64::try_from(recorded.event.version).unwrap();
+                [recorded.offset.0.into(), recorded.event.key.as_str().into(), version.into()]
+            })
+            .collect();
+        let head = "INSERT INTO applied (log_offset, event_key, version) VALUES";
+        conn.execute_rows("recording", head, rows, "").await?;
+        match self.fault(batch) {
+            None => Ok(()),
+            Some(Fault::Error) => Err(ApplyError::event("told to fail")),
+            Some(Fault::Panic) => panic!("told to panic"),
+            Some(Fault::Dependency) => {
+                Err(ApplyError::Dependency(Error::Invariant { message: "told to be down".to_owned() }))
+            }
+        }
+    }
+}
+
+/// Turns switches on and off; turning a switch `bad` breaks a constraint of the database.
+#[derive(Debug)]
+pub(crate) struct Switches {
+    ids: EventIds,
+}
+
+impl Decide for Switches {
+    type Command = (String, i64);
+    type Outcome = bool;
+    type Refusal = String;
+
+    const NAME: &'static str = "switch";
+
+    async fn decide(
+        &self,
+        commands: &[&(String, i64)],
+        at: Timestamp,
+        mut conn: Conn<'_>,
+    ) -> tidings_backbone::Result<Vec<Result<bool, String>>> {
+        let mut decided = Vec::new();
+        for (name, turn) in commands {
+            if name.is_empty() {
+                decided.push(Err("a switch needs a name".to_owned()));
+                continue;
+            }
+            let sql = "SELECT is_on FROM switch WHERE name = ?";
+            let row = conn.fetch_optional("reading a switch", sql, vec![name.as_str().into()]).await?;
+            let is_on = row.map_or(Ok(0), |row| row.int(0))?;
+            decided.push(Ok(is_on != *turn));
+            if is_on == *turn {
+                continue;
+            }
+            let sql = "INSERT INTO switch (name, is_on) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET is_on = excluded.is_on";
+            conn.execute("turning a switch", sql, vec![name.as_str().into(), (*turn).into()]).await?;
+            let event = Event {
+                id: self.ids.next(at),
+                event_type: "switch.turned".to_owned(),
+                schema_version: 1,
+                aggregate_type: "switch".to_owned(),
+                aggregate_id: name.clone(),
+                key: name.clone(),
+                version: 1,
+                occurred_at: at,
+                payload: serde_json::value::to_raw_value(turn).unwrap(),
+                metadata: Metadata::default(),
+            };
+            outbox::emit(conn.reborrow(), vec![event]).await?;
+        }
+        Ok(decided)
+    }
+}
