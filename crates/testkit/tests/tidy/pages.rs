@@ -101,3 +101,18 @@ fn problems() -> BTreeSet<String> {
 fn slug(text: &str) -> String {
     text.chars().take_while(|char| char.is_ascii_lowercase() || *char == '-').collect()
 }
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut findings = Vec::new();
+    for page in texts().iter().filter(|file| file.path.ends_with(".md")) {
+        let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let links = page.text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+        for link in links.filter(|link| !link.is_empty() && !link.contains(':')) {
+            if !root().join(folder).join(link).exists() {
+                findings.push(format!("{}: `{link}` is not there; mend the link or make what it leads to", page.path));
+            }
+        }
+    }
+    check("A link leads somewhere.", findings);
+}
