@@ -38,58 +38,9 @@ function rateSince(last, at, total) {
   return ((total - last.total) * 1000) / (at - last.at);
 }
 
-/**
- * The one sentence about the whole flow: `{ tone: "good" | "warn" | "bad", kind, text }`. `kind`
- * changes only when there is news, so that it can be spoken without chattering.
- */
-export function verdict(stages) {
-  const projectors = stages.filter((stage) => stage.stage === "projector");
-  const dead = sum(projectors, "dead_keys");
-  const parked = sum(projectors, "parked_keys");
-  const behind = worst(projectors);
-  const stopped = stages.find((stage) => stage.state === "stopped" || stage.state === "unregistered");
-  const backing = stages.find((stage) => stage.state === "backing_off");
-
-  if (stopped)
-    return {
-      tone: "bad",
-      kind: `stopped ${stopped.name}`,
-      text: `${stopped.name} is ${word(stopped.state)}.`,
-      detail: stopped.detail,
-    };
-  if (backing)
-    return {
-      tone: "warn",
-      kind: `backing ${backing.name}`,
-      text: `${backing.name} is backing off.`,
-      detail: backing.detail,
-    };
-  if (dead > 0)
-    return { tone: "bad", kind: "dead", dead, parked, text: "Some keys are dead: their events wait for a decision." };
-  if (parked > 0)
-    return {
-      tone: "warn",
-      kind: "parked",
-      dead,
-      parked,
-      text: "Some keys are parked: their events are being retried.",
-    };
-  if (behind && behind.oldest_age_ms > LATE_MS)
-    return { tone: "warn", kind: `behind ${behind.name}`, behind, text: `${behind.name} is behind.` };
-  if (projectors.length === 0) return { tone: "warn", kind: "none", text: "No projector is registered." };
-  return { tone: "good", kind: "good", text: "Every projection is up to date." };
-}
-
 /** A stage's state in words. */
 export function word(state) {
   return state.replaceAll("_", " ");
-}
-
-/** The projector whose oldest event has waited longest; undefined when none is behind. */
-export function worst(projectors) {
-  return projectors
-    .filter((stage) => stage.lag > 0)
-    .reduce((a, b) => ((a?.oldest_age_ms ?? -1) >= (b.oldest_age_ms ?? 0) ? a : b), undefined);
 }
 
 /** The sum of one field over stages. */

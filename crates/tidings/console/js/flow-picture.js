@@ -130,13 +130,12 @@ function stageMeter(stage, unit, names) {
 }
 
 function factsMeter(stage, place) {
-  const meter = stageMeter(stage, "commands", { total: "Total", lag: "Waiting" });
+  const meter = stageMeter(stage, "commands", { total: "Total" });
   place.append(meter.element);
   return {
     draw(current, now) {
       meter.draw(now, current);
       meter.put("total", count(current.total));
-      meter.put("lag", count(current.lag));
     },
   };
 }
@@ -160,7 +159,7 @@ function branch(stage, place) {
     total: "Total",
     lag: "Lag",
     oldest: "Oldest not applied",
-    parked: "Parked keys",
+    parked: "Keys being retried",
     dead: "Dead keys",
   });
   const projector = node("Projector", "position and effects, one transaction", wire());

@@ -2,9 +2,10 @@
 
 import { get } from "./api.js";
 import { h, say, setText } from "./dom.js";
-import { FlowHistory, verdict, worst } from "./flow-history.js";
+import { FlowHistory } from "./flow-history.js";
 import { flowPicture } from "./flow-picture.js";
-import { count, counted, duration, rate, timeOfDay } from "./format.js";
+import { verdict, worst } from "./flow-verdict.js";
+import { count, duration, rate, timeOfDay } from "./format.js";
 import { poll } from "./poll.js";
 import { alertPlace } from "./problem.js";
 import { route } from "./router.js";
@@ -65,19 +66,13 @@ function verdictLine() {
       const now = verdict(stages);
       element.dataset.tone = now.tone;
       setText(text, now.text);
-      setText(more, moreOf(now));
-      link.hidden = now.dead === undefined;
+      setText(more, now.more);
+      link.hidden = !now.parked;
       // Figures change each second; only a change of kind is worth interrupting a listener for.
       if (now.kind !== kind) say(now.text);
       kind = now.kind;
     },
   };
-}
-
-function moreOf({ dead, parked, behind, detail }) {
-  if (dead !== undefined) return `${counted(dead, "key")} dead, ${counted(parked, "key")} parked. Other keys go on.`;
-  if (behind) return `${counted(behind.lag, "event")} to go; the oldest has waited ${duration(behind.oldest_age_ms)}.`;
-  return detail ?? "";
 }
 
 function summary() {
@@ -100,9 +95,9 @@ function summary() {
       const projectors = stages.filter((stage) => stage.stage === "projector");
       const behind = worst(projectors);
       // Every projector applies every event: added up they would outrun the log. The slowest counts.
-      const rates = projectors.map((stage) => stage.rate).filter((each) => each !== null);
+      const active = projectors.filter((stage) => stage.rate !== null && stage.state !== "unregistered");
       setText(committed.figure, rate(log?.rate));
-      setText(applied.figure, rate(rates.length ? Math.min(...rates) : null));
+      setText(applied.figure, rate(active.length ? Math.min(...active.map((stage) => stage.rate)) : null));
       setText(lag.figure, count(projectors.length ? Math.max(...projectors.map((stage) => stage.lag)) : null));
       setText(age.figure, behind ? duration(behind.oldest_age_ms) : "none waiting");
     },
