@@ -2,7 +2,7 @@
 //!
 //! Embedded, the log is the outbox itself: nothing is copied. Kafka takes its place beside it.
 
-use tidings_event::{Event, Timestamp};
+use tidings_event::{Event, EventId, Timestamp};
 use tokio::sync::watch;
 
 use crate::{Db, Result, outbox};
@@ -49,6 +49,13 @@ impl Log {
         let head = self.extent().await?.head;
         let before = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(Offset(head.0.saturating_sub(before).max(0)), limit).await
+    }
+
+    /// The event with this id, if the log still holds it.
+    pub async fn find(&self, id: EventId) -> Result<Option<Recorded>> {
+        let Self::Embedded(db) = self;
+        let mut tx = db.read().await?;
+        outbox::find(&mut tx.conn(), id).await
     }
 
     /// What the log holds now.

@@ -60,6 +60,13 @@ pub(crate) async fn read_after(conn: &mut Conn<'_>, after: Offset, limit: usize)
     conn.fetch("reading the outbox", sql, args).await?.iter().map(read_row).collect()
 }
 
+/// Reads the event with this id, if it is still there.
+pub(crate) async fn find(conn: &mut Conn<'_>, id: EventId) -> Result<Option<Recorded>> {
+    let sql = format!("SELECT {COLUMNS} FROM outbox WHERE event_id = ?");
+    let row = conn.fetch_optional("looking for an event", sql, vec![id.as_bytes().to_vec().into()]).await?;
+    row.map(|row| read_row(&row)).transpose()
+}
+
 /// Reads one row of [`COLUMNS`].
 pub(crate) fn read_row(row: &Row) -> Result<Recorded> {
     let id: [u8; 16] = row.bytes(1)?.try_into().map_err(|_| malformed("event_id is not 16 bytes".to_owned()))?;

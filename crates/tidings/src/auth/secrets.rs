@@ -1,0 +1,215 @@
+//! Secrets that are handed out once and known again: console logins and one-time login links.
+//!
+//! Each is a file named by the digest of its secret, so that whoever reads the folder learns
+//! nothing, a login survives a restart, and any process on the data folder can issue or withdraw one.
+//! A secret is used up by removing its file, which only one process can do.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use tidings_backbone::Clock;
+use tidings_event::Timestamp;
+
+use super::keys::{sha256, url_text};
+use crate::{Error, Result};
+
+/// Folder of one-time login links, in the data folder.
+pub const LOGIN_LINKS: &str = "login-links";
+/// Folder of console logins, in the data folder.
+pub const SESSIONS: &str = "sessions";
+/// Lifetime of a login link, in minutes.
+pub const LOGIN_LINK_MINUTES: u32 = 60;
+
+/// Secrets of one kind that may be valid at once; issuing more removes those that end first.
+const SECRETS_MAX: usize = 1_000;
+const MILLIS_PER_MINUTE: i64 = 60_000;
+const RANDOM_BYTES: usize = 32;
+
+/// Secrets of one kind. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Secrets {
+    folder: PathBuf,
+    clock: Clock,
+}
+
+impl Secrets {
+    /// The secrets in `folder`, which is created when the first is issued.
+    pub fn in_folder(folder: PathBuf, clock: Clock) -> Self {
+        Self { folder, clock }
+    }
+
+    /// Whether no secret of this kind was ever issued here.
+    pub fn is_new(&self) -> bool {
+        !self.folder.exists()
+    }
+
+    /// Makes a secret that is valid for `minutes`; answers it and when it ends.
+    pub fn issue(&self, minutes: u32) -> Result<(String, Timestamp)> {
+        create_private_folder(&self.folder)?;
+        self.clean_up()?;
+        let secret = random_text();
+        let ends = Timestamp(self.clock.now().0.saturating_add(i64::from(minutes) * MILLIS_PER_MINUTE));
+        let file = self.file(&secret);
+        let written = private_file()
+            .create_new(true)
+            .write(true)
+            .open(&file)
+            .and_then(|mut opened| io::Write::write_all(&mut opened, ends.0.to_string().as_bytes()));
+        written.map_err(Error::file("writing a login to", &file))?;
+        Ok((secret, ends))
+    }
+
+    /// Until when `secret` is valid, or nothing when it is not.
+    pub fn find(&self, secret: &str) -> Result<Option<Timestamp>> {
+        let ends = read_end(&self.file(secret))?;
+        Ok(ends.filter(|ends| *ends > self.clock.now()))
+    }
+
+    /// Uses `secret` up. Of several who try at once, one is told that it was valid.
+    pub fn consume(&self, secret: &str) -> Result<bool> {
+        let valid = self.find(secret)?.is_some();
+        Ok(remove(&self.file(secret))? && valid)
+    }
+
+    fn file(&self, secret: &str) -> PathBuf {
+        self.folder.join(url_text(&sha256(secret.as_bytes())))
+    }
+
+    /// Removes what has ended, and what is too many.
+    fn clean_up(&self) -> Result<()> {
+        let doing = "cleaning up";
+        let now = self.clock.now();
+        let mut valid = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(Error::file(doing, &self.folder))? {
+            let path = entry.map_err(Error::file(doing, &self.folder))?.path();
+            match read_end(&path)? {
+                Some(ends) if ends > now => valid.push((ends, path)),
+                _ => drop(remove(&path)?),
+            }
+        }
+        valid.sort();
+        let too_many = (valid.len() + 1).saturating_sub(SECRETS_MAX);
+        valid.iter().take(too_many).try_for_each(|(_, path)| remove(path).map(drop))
+    }
+}
+
+fn read_end(file: &Path) -> Result<Option<Timestamp>> {
+    match fs::read_to_string(file) {
+        // What is not a number was not written here, or not completely: it admits nobody.
+        Ok(text) => Ok(text.parse().ok().map(Timestamp)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file("reading a login from", file)(error)),
+    }
+}
+
+fn remove(file: &Path) -> Result<bool> {
+    match fs::remove_file(file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::file("removing", file)(error)),
+    }
+}
+
+/// Text with 256 bits of randomness, fit for a URL. It is a secret, so the generator is the
+/// cryptographic one and never a seeded one.
+pub(super) fn random_text() -> String {
+    let mut random = [0; RANDOM_BYTES];
+    #[expect(clippy::expect_used, reason = "without randomness nothing secret may be made; it fails only at boot")]
+    aws_lc_rs::rand::fill(&mut random).expect("the system gives randomness");
+    url_text(&random)
+}
+
+/// Options to create a file that only its owner can read.
+pub(super) fn private_file() -> fs::OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "modes exist on Unix alone"))]
+    let mut options = fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Creates a folder, and those above it, that only its owner can enter.
+pub(crate) fn create_private_folder(folder: &Path) -> Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(Error::file("creating the folder", folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn secrets(folder: &tempfile::TempDir) -> (Secrets, Clock) {
+        let clock = Clock::manual(Timestamp(1_000_000));
+        (Secrets::in_folder(folder.path().join("links"), clock.clone()), clock)
+    }
+
+    #[test]
+    fn a_secret_is_used_up_by_one_of_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, _) = secrets(&folder);
+        let (secret, _) = links.issue(60).unwrap();
+        let admitted = std::thread::scope(|scope| {
+            let tries: Vec<_> = (0..8).map(|_| scope.spawn(|| links.consume(&secret).unwrap())).collect();
+            tries.into_iter().map(|tried| tried.join().unwrap()).filter(|won| *won).count()
+        });
+        assert_eq!(admitted, 1);
+        assert!(!links.consume(&secret).unwrap());
+    }
+
+    #[test]
+    fn a_secret_ends_with_its_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, clock) = secrets(&folder);
+        let (secret, _) = links.issue(60).unwrap();
+        clock.advance(Duration::from_secs(3_599));
+        assert!(links.find(&secret).unwrap().is_some());
+        clock.advance(Duration::from_secs(1));
+        assert!(links.find(&secret).unwrap().is_none());
+        assert!(!links.consume(&secret).unwrap());
+    }
+
+    #[test]
+    fn the_folder_does_not_tell_the_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, _) = secrets(&folder);
+        assert!(links.is_new());
+        let (secret, _) = links.issue(60).unwrap();
+        assert!(!links.is_new());
+        for entry in fs::read_dir(&links.folder).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(!path.to_string_lossy().contains(&secret));
+            assert!(!fs::read_to_string(path).unwrap().contains(&secret));
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_removed_and_the_rest_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, clock) = secrets(&folder);
+        for _ in 0..3 {
+            links.issue(1).unwrap();
+        }
+        clock.advance(Duration::from_secs(61));
+        let (secret, _) = links.issue(60).unwrap();
+        assert_eq!(fs::read_dir(&links.folder).unwrap().count(), 1);
+        assert!(links.find(&secret).unwrap().is_some());
+    }
+
+    #[test]
+    fn wrong_and_hostile_secrets_are_simply_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, _) = secrets(&folder);
+        links.issue(60).unwrap();
+        for secret in ["", "..", "../../etc/passwd", "\0", &"x".repeat(100_000)] {
+            assert!(links.find(secret).unwrap().is_none());
+            assert!(!links.consume(secret).unwrap());
+        }
+    }
+}

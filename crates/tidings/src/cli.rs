@@ -1,0 +1,104 @@
+//! The command line: what can be asked, and who does it.
+
+mod config;
+mod logging;
+mod login_link;
+mod token;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{Result, config::Config, serve};
+
+/// A backend for social communities: a write commits once, as a row and an event; everything else
+/// follows from the event.
+#[derive(Debug, Parser)]
+#[command(name = "tidings", version, about, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    shared: Shared,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+pub struct Shared {
+    /// Configuration file; overrides the defaults key by key
+    #[arg(long, global = true, value_name = "FILE", env = "TIDINGS_CONFIG")]
+    config: Option<PathBuf>,
+    /// Data folder; overrides `data.dir`
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+/// What can be asked.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve: HTTP, ledgers, log and projectors in one process
+    Serve(ServeArgs),
+    /// Make a bearer token, printed alone on a line
+    Token(token::TokenArgs),
+    /// Print a new one-time link to log in to the console
+    LoginLink(login_link::LoginLinkArgs),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// Address to listen on; overrides `http.listen`
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<std::net::SocketAddr>,
+}
+
+impl Shared {
+    /// The configuration in effect: defaults, file, environment, arguments.
+    ///
+    /// # Errors
+    /// When a key is unknown or has a wrong value.
+    pub fn load(&self) -> Result<Config> {
+        let mut config = crate::config::load(self.config.as_deref(), environment())?;
+        if let Some(data) = &self.data {
+            config.data.dir.clone_from(data);
+        }
+        Ok(config)
+    }
+}
+
+/// The environment as text; what is not text cannot be meant for us.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// Whatever the command answers; [`crate::Error`] says what to do.
+pub async fn run(cli: Cli) -> Result<()> {
+    let Cli { shared, command } = cli;
+    let mut config = shared.load()?;
+    logging::install(&config.log);
+    match command {
+        Command::Serve(arguments) => {
+            if let Some(listen) = arguments.listen {
+                config.http.listen = listen;
+            }
+            let data = config.data.dir.clone();
+            serve::serve(serve::Options { config, data }).await
+        }
+        Command::Token(arguments) => token::run(&config, &arguments).await,
+        Command::LoginLink(arguments) => login_link::run(&config, &arguments),
+        Command::Config(command) => self::config::run(&config, &command),
+    }
+}
+
+/// Prints a line of result to standard output. A reader that has gone away is an error, not a panic.
+fn print(text: &str) -> Result<()> {
+    use std::io::Write as _;
+    let failed = |source| crate::Error::System { doing: "printing", source };
+    writeln!(std::io::stdout().lock(), "{text}").map_err(failed)
+}

@@ -1,0 +1,75 @@
+//! Layers of TOML, each overriding the one below key by key. A key is known when the lowest layer,
+//! the defaults, has it; its value there tells the type.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::DEFAULTS;
+use crate::{Error, Result};
+
+const VARIABLE_PREFIX: &str = "TIDINGS__";
+
+/// The defaults with `file` and `environment` laid over them.
+pub(super) fn merged(file: Option<&Path>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Table> {
+    let mut table = read(DEFAULTS, "tidings.default.toml")?;
+    if let Some(file) = file {
+        let text = std::fs::read_to_string(file).map_err(Error::file("reading the configuration file", file))?;
+        let origin = file.display().to_string();
+        let layer = read(&text, &origin)?;
+        lay_over(&mut table, layer, "", &origin)?;
+    }
+    for (name, text) in environment {
+        if let Some(path) = name.strip_prefix(VARIABLE_PREFIX) {
+            set(&mut table, &path.to_ascii_lowercase().replace("__", "."), &text, &name)?;
+        }
+    }
+    Ok(table)
+}
+
+fn read(text: &str, origin: &str) -> Result<Table> {
+    text.parse().map_err(|source| Error::ConfigSyntax { origin: origin.to_owned(), source })
+}
+
+fn lay_over(below: &mut Table, layer: Table, prefix: &str, origin: &str) -> Result<()> {
+    for (name, value) in layer {
+        let key = format!("{prefix}{name}");
+        let Some(slot) = below.get_mut(&name) else {
+            return Err(unknown(&key, origin));
+        };
+        match (slot, value) {
+            (Value::Table(inner), Value::Table(layer)) => lay_over(inner, layer, &format!("{key}."), origin)?,
+            (slot, value) if slot.type_str() == value.type_str() => *slot = value,
+            (slot, value) => {
+                let reason = format!("is a {}, not a {}", slot.type_str(), value.type_str());
+                return Err(wrong(&key, origin, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets one key from text, as the environment holds it.
+fn set(table: &mut Table, key: &str, text: &str, origin: &str) -> Result<()> {
+    let (sections, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut section = table;
+    for part in sections.split('.').filter(|part| !part.is_empty()) {
+        section = section.get_mut(part).and_then(Value::as_table_mut).ok_or_else(|| unknown(key, origin))?;
+    }
+    let slot = section.get_mut(name).filter(|slot| !slot.is_table()).ok_or_else(|| unknown(key, origin))?;
+    let value = match slot {
+        Value::Integer(_) => text.parse().map(Value::Integer).ok(),
+        Value::Boolean(_) => text.parse().map(Value::Boolean).ok(),
+        _ => Some(Value::String(text.to_owned())),
+    };
+    *slot = value.ok_or_else(|| wrong(key, origin, format!("is a {}, not `{text}`", slot.type_str())))?;
+    Ok(())
+}
+
+fn unknown(key: &str, origin: &str) -> Error {
+    wrong(key, origin, "is unknown".to_owned())
+}
+
+fn wrong(key: &str, origin: &str, reason: String) -> Error {
+    Error::Config { origin: origin.to_owned(), key: key.to_owned(), reason }
+}

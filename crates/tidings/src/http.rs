@@ -1,0 +1,32 @@
+//! HTTP: routes parse, authorise, call and map. No SQL, and no rule of a feature.
+//!
+//! In reading order: `router` (every route with who may call it), `access`, `edge` (what happens to
+//! every request), `problem` (errors), `input` and `page` (what requests bring), then one file for
+//! each group of routes, and `listener` (connections).
+
+mod access;
+mod admin;
+mod console;
+mod cursor;
+mod docs;
+mod edge;
+mod health;
+mod input;
+mod listener;
+mod moment;
+mod openapi;
+mod page;
+mod problem;
+mod relation;
+mod request_id;
+mod router;
+mod state;
+mod telemetry;
+mod user;
+
+pub use access::Access;
+pub use listener::Listener;
+pub use openapi::document as openapi_document;
+pub use problem::{Name as ProblemName, Problem};
+pub use router::{RouteInfo, router, routes};
+pub use state::{App, AppState, Baseline, Readiness};

@@ -1,0 +1,303 @@
+//! What a request brings, parsed: path, query, body, headers. Whatever is malformed becomes a
+//! problem that names it.
+
+use std::{borrow::Cow, net::SocketAddr};
+
+use axum::{
+    body::Body,
+    extract::{ConnectInfo, FromRequest, FromRequestParts, Query as AxumQuery, RawPathParams, Request},
+    http::{HeaderMap, HeaderName, header, request::Parts},
+};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use tidings_backbone::idempotency::IdempotencyKey;
+use tidings_community::UserId;
+use tidings_event::Metadata;
+
+use super::{
+    problem::{Name, Problem},
+    request_id::RequestId,
+    state::AppState,
+};
+use crate::auth::sha256;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+/// Characters of a user agent that an event keeps.
+const USER_AGENT_CHARS_MAX: usize = 256;
+const ID_RULE: &str = "must be a whole number from 0 to 9223372036854775807, in digits without leading zeros";
+
+/// The only parameter of the path, as text, and its name.
+pub(super) struct PathText {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let malformed = |_| Problem::field("path", "must be UTF-8");
+        let params = RawPathParams::from_request_parts(parts, state).await.map_err(malformed)?;
+        let (name, text) = params.iter().next().ok_or_else(|| Problem::field("path", "is incomplete"))?;
+        Ok(Self { name: name.to_owned(), text: text.to_owned() })
+    }
+}
+
+/// The user that the path names.
+pub(super) struct PathUser(pub(super) UserId);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathUser {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let PathText { name, text } = PathText::from_request_parts(parts, state).await?;
+        user_id(&name, &text).map(Self)
+    }
+}
+
+/// Reads a user's id from the parameter or field `field`.
+pub(super) fn user_id(field: &str, text: &str) -> Result<UserId, Problem> {
+    text.parse().map_err(|_| Problem::field(field, ID_RULE))
+}
+
+/// The parameters of the query. Each is taken once by its name; one that nobody took is an error,
+/// so that a misspelt parameter is noticed.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = AxumQuery::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+        let AxumQuery(pairs) = pairs.map_err(|_| Problem::field("query", "is malformed"))?;
+        Ok(Self(pairs))
+    }
+}
+
+impl Query {
+    /// Takes the parameter `name`.
+    pub(super) fn take(&mut self, name: &str) -> Result<Option<String>, Problem> {
+        let Some(at) = self.0.iter().position(|(other, _)| other == name) else {
+            return Ok(None);
+        };
+        let (_, value) = self.0.remove(at);
+        if self.0.iter().any(|(other, _)| other == name) {
+            return Err(Problem::field(name, "is given more than once"));
+        }
+        Ok(Some(value))
+    }
+
+    /// Takes the parameter `name` that must be there.
+    pub(super) fn require(&mut self, name: &str) -> Result<String, Problem> {
+        self.take(name)?.ok_or_else(|| Problem::field(name, "is missing"))
+    }
+
+    /// Takes the whole number `name`, which must be within `range`.
+    pub(super) fn number(&mut self, name: &str, range: std::ops::RangeInclusive<u32>) -> Result<Option<u32>, Problem> {
+        let Some(text) = self.take(name)? else { return Ok(None) };
+        // Digits alone: the standard parser would take a sign.
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|number| digits && range.contains(number));
+        let rule = || format!("must be a whole number from {} to {}", range.start(), range.end());
+        number.map(Some).ok_or_else(|| Problem::field(name, rule()))
+    }
+
+    /// Says that nothing else was expected.
+    pub(super) fn end(self) -> Result<(), Problem> {
+        match self.0.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(Problem::field(shortened(name), "is not a parameter of this route")),
+        }
+    }
+}
+
+/// A name that came with the request, cut so that the answer stays small.
+fn shortened(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+/// A JSON body.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            let detail = "the body must be JSON, with `content-type: application/json`";
+            return Err(Problem::new(Name::UnsupportedMediaType).detail(detail));
+        }
+        let bytes = read_body(request.into_body(), state.config.http.body_bytes_max).await?;
+        let mut reader = serde_json::Deserializer::from_slice(&bytes);
+        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let path = error.path().to_string();
+            malformed_body(&path, error.inner())
+        })?;
+        reader.end().map_err(|error| malformed_body(".", &error))?;
+        Ok(Self(value))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+async fn read_body(body: Body, bytes_max: usize) -> Result<axum::body::Bytes, Problem> {
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Problem::new(Name::BodyTooLarge)),
+        Err(_) => Err(Problem::field("body", "could not be read to its end")),
+    }
+}
+
+fn malformed_body(path: &str, error: &serde_json::Error) -> Problem {
+    let text = error.to_string();
+    // A field that is missing or unknown has no path of its own; the reader quotes its name.
+    let quoted = text.split('`').nth(1).filter(|_| text.contains(" field `"));
+    let field = match path {
+        "." | "?" => quoted.unwrap_or("body"),
+        path => path,
+    };
+    Problem::field(shortened(field), format!("is malformed: {text}"))
+}
+
+/// The `Idempotency-Key` header, if there is one, for a request of this content by `scope`.
+pub(super) fn idempotency_key(
+    headers: &HeaderMap,
+    scope: String,
+    content: &[&[u8]],
+) -> Result<Option<IdempotencyKey>, Problem> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::field(IDEMPOTENCY_KEY, "is given more than once"));
+    }
+    let visible = value.as_bytes().iter().all(u8::is_ascii_graphic);
+    if !visible || !(1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&value.len()) {
+        return Err(Problem::field(IDEMPOTENCY_KEY, "must have 1 to 255 visible ASCII characters"));
+    }
+    let key = String::from_utf8_lossy(value.as_bytes()).into_owned();
+    Ok(Some(IdempotencyKey { scope, key, fingerprint: fingerprint(content) }))
+}
+
+/// A digest in which each part has a place of its own.
+fn fingerprint(content: &[&[u8]]) -> [u8; 32] {
+    let mut bytes = Vec::new();
+    for part in content {
+        bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(part);
+    }
+    sha256(&bytes)
+}
+
+/// Where a request came from, as its events keep it.
+pub(super) struct Origin(pub(super) Metadata);
+
+impl<S: Send + Sync> FromRequestParts<S> for Origin {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        let text = |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        Ok(Self(Metadata {
+            traceparent: text(TRACEPARENT).filter(|text| is_traceparent(text)).map(str::to_owned),
+            request_id: parts.extensions.get::<RequestId>().map(|id| id.as_str().to_owned()),
+            user_agent: text(header::USER_AGENT).map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
+            source_ip: peer.map(|ConnectInfo(address)| address.ip().to_string()),
+            ..Metadata::default()
+        }))
+    }
+}
+
+/// W3C Trace Context, version 00: `00-{32 hex}-{16 hex}-{2 hex}` in small letters.
+fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths = [2, 32, 16, 2];
+    let hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    parts.len() == lengths.len()
+        && parts.iter().zip(lengths).all(|(part, length)| part.len() == length && hex(part))
+        && parts[0] != "ff"
+        && [parts[1], parts[2]].iter().all(|id| id.bytes().any(|byte| byte != b'0'))
+}
+
+/// The cookie `name` of a request.
+pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(';')).find_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        (key.trim() == name).then(|| Cow::Borrowed(value.trim()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Query {
+        let pairs = AxumQuery::try_from_uri(&format!("/?{text}").parse().unwrap()).unwrap();
+        let AxumQuery(pairs) = pairs;
+        Query(pairs)
+    }
+
+    #[test]
+    fn numbers_are_digits_within_their_range() {
+        assert_eq!(query("limit=20").number("limit", 1..=100).unwrap(), Some(20));
+        assert_eq!(query("").number("limit", 1..=100).unwrap(), None);
+        for wrong in ["0", "101", "+5", "-1", "1.0", "", " 5", "5 ", "0x5", "4294967296", "\u{665}"] {
+            assert!(query(&format!("limit={wrong}")).number("limit", 1..=100).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_is_doubled_or_unknown_is_an_error() {
+        assert!(query("limit=1&limit=1").take("limit").is_err());
+        assert!(query("limt=1").end().is_err());
+        assert!(query("").end().is_ok());
+    }
+
+    #[test]
+    fn an_idempotency_key_is_visible_ascii() {
+        let key = |value: &[u8]| {
+            let value = axum::http::HeaderValue::from_bytes(value).unwrap();
+            idempotency_key(
+                &HeaderMap::from_iter([(HeaderName::from_static(IDEMPOTENCY_KEY), value)]),
+                "scope".to_owned(),
+                &[],
+            )
+        };
+        assert_eq!(key(b"a-1").unwrap().unwrap().key, "a-1");
+        for wrong in [b"".as_slice(), b"a b", "é".as_bytes(), &[b'a'; 256]] {
+            assert!(key(wrong).is_err());
+        }
+        assert!(idempotency_key(&HeaderMap::new(), "scope".to_owned(), &[]).unwrap().is_none());
+    }
+
+    #[test]
+    fn fingerprints_tell_the_parts_apart() {
+        assert_ne!(fingerprint(&[b"ab", b"c"]), fingerprint(&[b"a", b"bc"]));
+    }
+
+    #[test]
+    fn only_a_well_formed_traceparent_is_kept() {
+        assert!(is_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+        for wrong in [
+            "",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
+            "00-4BF92F3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        ] {
+            assert!(!is_traceparent(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_found_among_others() {
+        let headers = HeaderMap::from_iter([(header::COOKIE, "a=1; tidings_session=x ;b=2".parse().unwrap())]);
+        assert_eq!(cookie(&headers, "tidings_session").as_deref(), Some("x"));
+        assert_eq!(cookie(&headers, "session"), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! The OpenAPI document, made from the same declarations as the router.
+
+use utoipa::{
+    PartialSchema as _, ToSchema as _,
+    openapi::{
+        ComponentsBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref,
+        ResponseBuilder,
+        path::{Operation, Paths},
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+        tag::TagBuilder,
+    },
+};
+
+use super::{
+    access::Access,
+    problem::{Document, FieldError},
+    router,
+};
+
+const BEARER: &str = "bearer";
+const CONSOLE: &str = "console";
+const PROBLEM: &str = "Problem";
+const DESCRIPTION: &str = "Tidings: a backend for social communities in which a write commits once, as a row and an \
+     event in one transaction, and everything else follows from the event.\n\n\
+     Errors are problem documents (RFC 9457); `type` leads to a page that says what to do. Ids are strings of digits, \
+     times RFC 3339 in UTC. Lists are paged by `limit` and `cursor`; `next_cursor` is null at the end. Within `/v1` \
+     nothing is changed in a breaking way; answers may gain fields.";
+const TAGS: [(&str, &str); 5] = [
+    ("relation", "The follow graph"),
+    ("user", "The registry of users"),
+    ("admin", "For operators"),
+    ("console", "Logging in to the console"),
+    ("operation", "Health, metrics and descriptions"),
+];
+
+/// The whole document.
+pub fn document() -> OpenApi {
+    let mut paths = Paths::new();
+    let mut components = ComponentsBuilder::new()
+        .schema(PROBLEM, Document::schema())
+        .schema(FieldError::name(), FieldError::schema())
+        .security_scheme(BEARER, bearer())
+        .security_scheme(CONSOLE, SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("tidings_session"))));
+    for route in router::declared() {
+        let Some((schemas, documented)) = route.document else { continue };
+        components = components.schemas_from_iter(schemas);
+        for (path, mut item) in documented.paths {
+            operations(&mut item).for_each(|operation| complete(operation, route.access));
+            match paths.paths.get_mut(&path) {
+                Some(known) => known.merge_operations(item),
+                None => drop(paths.paths.insert(path, item)),
+            }
+        }
+    }
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("Tidings")
+                .version(env!("CARGO_PKG_VERSION"))
+                .description(Some(DESCRIPTION))
+                .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+                .build(),
+        )
+        .paths(paths)
+        .components(Some(components.build()))
+        .tags(Some(TAGS.map(|(name, text)| TagBuilder::new().name(name).description(Some(text)).build())))
+        .build()
+}
+
+fn bearer() -> SecurityScheme {
+    let text = "A JWT signed with RS256: `tidings token --user ID`, or `tidings token --admin`.";
+    let http = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").description(Some(text));
+    SecurityScheme::Http(http.build())
+}
+
+/// The operations of a path.
+pub(super) fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.put, &mut item.post, &mut item.delete].into_iter().flatten()
+}
+
+/// Adds what every operation of this access has: who may call it, and how it can fail.
+fn complete(operation: &mut Operation, access: Access) {
+    let required = |scheme: &str| SecurityRequirement::new(scheme, Vec::<String>::new());
+    operation.security = match access {
+        Access::Open => None,
+        Access::Me => Some(vec![required(BEARER)]),
+        Access::Member | Access::Admin => Some(vec![required(BEARER), required(CONSOLE)]),
+    };
+    let usual: &[(&str, &str)] = match access {
+        Access::Open => &[],
+        _ => &[("401", "unauthenticated"), ("403", "forbidden")],
+    };
+    let everywhere = [("400", "bad-request"), ("500", "internal"), ("503", "busy, unavailable, timeout")];
+    let responses = &mut operation.responses.responses;
+    for (status, text) in usual.iter().chain(&everywhere) {
+        let empty = || ResponseBuilder::new().description(*text).build().into();
+        responses.entry((*status).to_owned()).or_insert_with(empty);
+    }
+    for (status, response) in responses {
+        let failed = status.starts_with(['4', '5']);
+        if let utoipa::openapi::RefOr::T(response) = response
+            && failed
+            && response.content.is_empty()
+        {
+            let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(PROBLEM))).build();
+            response.content.insert("application/problem+json".to_owned(), content.into());
+        }
+    }
+}

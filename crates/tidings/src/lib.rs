@@ -1,0 +1,25 @@
+//! The Tidings server: HTTP, auth, console, command line, configuration and roles.
+//!
+//! This room wires the others together. It knows flags, files and routes; it knows no SQL, and no
+//! rule of a feature.
+//!
+//! In reading order:
+//!
+//! - [`config`]: what can be configured, and what is in effect.
+//! - [`store`]: the data folder, shared by all commands.
+//! - [`ledgers`]: what writes.
+//! - [`auth`]: who is asking.
+//! - [`http`]: the routes.
+//! - [`serve`]: the server, started and ended in order.
+//! - [`cli`]: the command line.
+
+pub mod auth;
+pub mod cli;
+pub mod config;
+mod error;
+pub mod http;
+pub mod ledgers;
+pub mod serve;
+pub mod store;
+
+pub use error::{Error, Result};

@@ -1,0 +1,184 @@
+//! `tidings serve`: opens the data folder, starts the parts, serves, and ends them in an order that
+//! neither loses nor doubles.
+//!
+//! Shutdown: readiness fails and no connection is accepted; requests in flight end, within a limited
+//! time; the ledgers decide what they accepted; projectors finish their transaction; the database
+//! closes. Whatever is cut short anywhere here is taken up at the next start: a command that was
+//! answered is committed, and an event that was not applied is still after its projector's position.
+
+mod options;
+mod parts;
+
+use std::{io::Write as _, net::SocketAddr, path::PathBuf};
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio_util::sync::CancellationToken;
+
+pub use parts::{install_metrics, projector_runtime};
+
+use crate::{
+    Error, Result,
+    auth::{LOGIN_LINK_MINUTES, Secrets},
+    config::Config,
+    http,
+    http::{AppState, Listener},
+    store::Store,
+};
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The configuration in effect.
+    pub config: Config,
+    /// The data folder.
+    pub data: PathBuf,
+}
+
+/// A server that listens, before it serves.
+#[derive(Debug)]
+pub struct Server {
+    listener: Listener,
+    app: AppState,
+    parts: parts::Parts,
+    login_link: Option<String>,
+}
+
+impl Server {
+    /// Opens the data folder, takes the address and starts the parts behind it.
+    ///
+    /// # Errors
+    /// When the folder, its database or the address cannot be used, or another server works on
+    /// the folder.
+    pub async fn start(options: Options, metrics: PrometheusHandle) -> Result<Self> {
+        let store = Store::open(&options.data).await?;
+        Self::start_on(store, options.config, metrics).await
+    }
+
+    /// Starts on a folder that is open already: with a clock and ids of the caller's.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub async fn start_on(store: Store, config: Config, metrics: PrometheusHandle) -> Result<Self> {
+        let claim = store.claim_for_server()?;
+        let listener = Listener::bind(config.http.clone()).await?;
+        let (app, parts) = parts::start(store, config, metrics, claim).await?;
+        let login_link = first_login_link(&app.login_links, listener.address()).await?;
+        Ok(Self { listener, app, parts, login_link })
+    }
+
+    /// The address in use.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// What routes use: to write and read beside HTTP, in this process.
+    pub fn app(&self) -> &AppState {
+        &self.app
+    }
+
+    /// The link that logs in to the console, at the first start on a data folder.
+    pub fn login_link(&self) -> Option<&str> {
+        self.login_link.as_deref()
+    }
+
+    /// Serves until `shutdown`, then ends every part in order.
+    ///
+    /// # Errors
+    /// When a part ended although nobody asked it to; the others are ended in order first.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
+        let Self { listener, app, mut parts, .. } = self;
+        let router = http::router(app.clone());
+        app.readiness.set(true);
+        let ending = app.shutdown.clone();
+        let serving = listener.serve(router, ending.clone());
+        tokio::pin!(serving);
+        let failed = tokio::select! {
+            () = &mut serving => None,
+            () = shutdown.cancelled() => None,
+            failed = parts.failed() => Some(failed),
+        };
+        app.readiness.set(false);
+        ending.cancel();
+        serving.await;
+        parts.end().await;
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Serves on the command line: prints where, until SIGTERM or SIGINT.
+///
+/// # Errors
+/// As [`Server::start`] and [`Server::run`].
+pub async fn serve(options: Options) -> Result<()> {
+    let server = Server::start(options, install_metrics()).await?;
+    announce(&server)?;
+    let shutdown = CancellationToken::new();
+    tokio::spawn(cancel_on_signal(shutdown.clone()));
+    server.run(shutdown).await
+}
+
+/// Prints the address, and the login link at first start, to standard output and nowhere else: a
+/// log may be read by those whom the link does not concern.
+pub fn announce(server: &Server) -> Result<()> {
+    let mut lines = format!("Tidings is at http://{}\n", server.address());
+    if let Some(link) = server.login_link() {
+        lines.push_str(&format!("Log in to the console once, within {LOGIN_LINK_MINUTES} minutes: {link}\n"));
+    }
+    let mut out = std::io::stdout().lock();
+    let printed = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
+    printed.map_err(|source| Error::System { doing: "printing the address", source })
+}
+
+/// The link that logs in with `secret` on a server at `address`.
+pub fn login_link(address: SocketAddr, secret: &str) -> String {
+    format!("http://{address}/login?link={secret}")
+}
+
+async fn first_login_link(links: &Secrets, address: SocketAddr) -> Result<Option<String>> {
+    let links = links.clone();
+    let issued =
+        tokio::task::spawn_blocking(
+            move || {
+                if links.is_new() { links.issue(LOGIN_LINK_MINUTES).map(Some) } else { Ok(None) }
+            },
+        );
+    let issued = issued.await.map_err(|source| Error::PartEnded { part: "making a link", source: Some(source) })?;
+    Ok(issued?.map(|(secret, _)| login_link(address, &secret)))
+}
+
+/// The first signal asks for an orderly end; the second does not wait for it.
+pub async fn cancel_on_signal(shutdown: CancellationToken) {
+    signal().await;
+    tracing::info!("shutting down; a second signal ends at once");
+    shutdown.cancel();
+    signal().await;
+    tracing::warn!("ended by a second signal");
+    std::process::exit(130);
+}
+
+#[cfg(unix)]
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => {
+            tracing::error!(%error, "SIGTERM cannot be noticed");
+            return std::future::pending().await;
+        }
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        interrupted = tokio::signal::ctrl_c() => if let Err(error) = interrupted {
+            tracing::error!(%error, "SIGINT cannot be noticed");
+            terminate.recv().await;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() {
+    if let Err(error) = tokio::signal::ctrl_c().await {
+        tracing::error!(%error, "an interrupt cannot be noticed");
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,57 @@
+//! The configuration, in the words of the parts it configures.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use tidings_backbone::{projector, retention};
+use tidings_community::relation::{self, bucket};
+
+use crate::config::{Config, MissingHistory};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+/// How long a repeated `Idempotency-Key` is recognised.
+const KEEP_ANSWERS: Duration = Duration::from_secs(24 * 3_600);
+/// Pause between rounds of the retention.
+const RETENTION_GAP: Duration = Duration::from_secs(60);
+
+pub(super) fn projector(config: &Config) -> projector::Options {
+    let options = &config.projector;
+    projector::Options {
+        gaps: projector::Gaps {
+            attempts_max: options.retry_attempts,
+            first: Duration::from_millis(options.retry_gap_ms),
+            longest: Duration::from_millis(options.retry_gap_max_ms),
+        },
+        on_missing_history: match options.on_missing_history {
+            MissingHistory::Stop => projector::MissingHistory::Stop,
+            MissingHistory::Earliest => projector::MissingHistory::Earliest,
+        },
+        ..projector::Options::default()
+    }
+}
+
+pub(super) fn retention(config: &Config) -> retention::Options {
+    let hours = config.events.retention_hours;
+    retention::Options {
+        keep_events: (hours > 0).then(|| HOUR * hours),
+        keep_answers: KEEP_ANSWERS,
+        round_gap: RETENTION_GAP,
+        projectors: vec![relation::projection::NAME],
+    }
+}
+
+pub(super) fn bucket(config: &Config) -> bucket::Options {
+    bucket::Options {
+        capacity: positive(config.rate.follow_capacity),
+        refill: Duration::from_secs(1) / config.rate.follow_per_second.max(1),
+    }
+}
+
+/// One read of counters in this many is checked; none is once in four billion.
+pub(super) fn counter_check_every(config: &Config) -> NonZeroU32 {
+    NonZeroU32::new(config.relation.counter_check_every).unwrap_or(NonZeroU32::MAX)
+}
+
+/// The configuration admits no zero here.
+fn positive(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}

@@ -1,0 +1,99 @@
+//! What is kept: the database in the data folder, and the files beside it. Shared by all commands,
+//! whether or not a server works on the same folder.
+
+use std::{
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+};
+
+use tidings_backbone::{Clock, Db, EventIds, db::BACKBONE_MIGRATIONS, log::Log};
+
+use crate::{
+    Error, Result,
+    auth::{KeyFile, LOGIN_LINKS, SESSIONS, Secrets, create_private_folder},
+};
+
+const DATABASE_FILE: &str = "tidings.db";
+const KEYS_FOLDER: &str = "keys";
+const SERVER_LOCK_FILE: &str = "server.lock";
+
+/// The data folder, opened. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The database, with every migration applied.
+    pub db: Db,
+    /// The one clock.
+    pub clock: Clock,
+    /// Makes event ids.
+    pub ids: EventIds,
+    folder: PathBuf,
+}
+
+impl Store {
+    /// Opens the folder, which is created at need, with the machine's clock.
+    ///
+    /// # Errors
+    /// When the folder or its database cannot be used.
+    pub async fn open(folder: &Path) -> Result<Self> {
+        Self::open_with(folder, Clock::system(), EventIds::from_os()).await
+    }
+
+    /// Opens the folder with the clock and ids that are passed in.
+    ///
+    /// # Errors
+    /// When the folder or its database cannot be used.
+    pub async fn open_with(folder: &Path, clock: Clock, ids: EventIds) -> Result<Self> {
+        create_private_folder(folder)?;
+        let db = Db::open_sqlite(&folder.join(DATABASE_FILE)).await?;
+        let migrations: Vec<_> = BACKBONE_MIGRATIONS.iter().chain(tidings_community::MIGRATIONS).copied().collect();
+        db.migrate(&migrations).await?;
+        Ok(Self { db, clock, ids, folder: folder.to_owned() })
+    }
+
+    /// The log: committed events in order.
+    pub fn log(&self) -> Log {
+        Log::Embedded(self.db.clone())
+    }
+
+    /// The data folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Claims the folder for a server; one server works on a folder at a time, since buckets and
+    /// caches live in its process. The claim ends with the process, however it ends.
+    ///
+    /// # Errors
+    /// When another server works on the folder.
+    pub fn claim_for_server(&self) -> Result<ServerClaim> {
+        let path = self.folder.join(SERVER_LOCK_FILE);
+        let doing = "claiming";
+        let file = File::create(&path).map_err(Error::file(doing, &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(ServerClaim { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::AlreadyServing { folder: self.folder.clone() }),
+            Err(TryLockError::Error(source)) => Err(Error::file(doing, path)(source)),
+        }
+    }
+}
+
+/// A folder claimed for a server, until it is dropped.
+#[derive(Debug)]
+pub struct ServerClaim {
+    _file: File,
+}
+
+/// The signing key of a data folder.
+pub fn signing_key(folder: &Path) -> KeyFile {
+    KeyFile::in_folder(folder.join(KEYS_FOLDER))
+}
+
+/// The one-time login links of a data folder.
+pub fn login_links(folder: &Path, clock: &Clock) -> Secrets {
+    Secrets::in_folder(folder.join(LOGIN_LINKS), clock.clone())
+}
+
+/// The console logins of a data folder.
+pub fn sessions(folder: &Path, clock: &Clock) -> Secrets {
+    Secrets::in_folder(folder.join(SESSIONS), clock.clone())
+}
