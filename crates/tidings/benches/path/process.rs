@@ -1,0 +1,175 @@
+//! The real binary: cold start, idle memory, requests per second.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{
+    table::Table,
+    workload::{Bench, USERS},
+};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tidings");
+const CONNECTIONS: usize = 256;
+const REQUESTS: usize = 60_000;
+
+struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(data: &Path) -> Self {
+        let mut child = Command::new(BINARY)
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            // The bucket is not what is measured here.
+            .env("TIDINGS__RATE__FOLLOW_CAPACITY", "1000000")
+            .env("TIDINGS__LOG__LEVEL", "warn")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = loop {
+            let line = lines.next().unwrap().unwrap();
+            if let Some(address) = line.strip_prefix("Tidings is at http://") {
+                break address.to_owned();
+            }
+        };
+        Self { child, address }
+    }
+
+    async fn answer(&self, request: &str) -> Vec<u8> {
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        answer
+    }
+
+    async fn is_ready(&self) -> bool {
+        let request = "GET /health/ready HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n";
+        self.answer(request).await.starts_with(b"HTTP/1.1 200")
+    }
+
+    fn resident_mb(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib / 1024.0
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+pub(crate) async fn measure(table: &mut Table) {
+    let fresh = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let first = cold_start(fresh.path()).await;
+    let again = cold_start(fresh.path()).await;
+    table.figure(
+        "cold start to first answer",
+        format!("{again:.0} ms"),
+        format!("{first:.0} ms on a new data folder"),
+        "< 200 ms",
+    );
+    let bench = Bench::new().await;
+    let (rate, idle, loaded) = requests(&bench).await;
+    table.figure(
+        "follows through HTTP",
+        format!("{rate:.0} requests/s"),
+        format!("{CONNECTIONS} connections, client on the same cores"),
+        "beside the ledger",
+    );
+    table.figure(
+        "memory",
+        format!("{idle:.0} MB idle"),
+        format!("{loaded:.0} MB after {REQUESTS} follows"),
+        "< 64 MB idle",
+    );
+}
+
+async fn cold_start(data: &Path) -> f64 {
+    let start = Instant::now();
+    let served = Served::start(data);
+    while !served.is_ready().await {}
+    start.elapsed().as_secs_f64() * 1_000.0
+}
+
+/// Requests per second, and resident memory idle and after the load.
+async fn requests(bench: &Bench) -> (f64, f64, f64) {
+    let served = Served::start(bench.folder.path());
+    let tokens: Vec<String> = (0..CONNECTIONS).map(|user| token(bench.folder.path(), user)).collect();
+    assert!(served.is_ready().await);
+    // Idle is what remains some seconds after the start.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let idle = served.resident_mb();
+    let left = Arc::new(AtomicUsize::new(REQUESTS));
+    let start = Instant::now();
+    let clients: Vec<_> = tokens
+        .into_iter()
+        .enumerate()
+        .map(|(user, token)| tokio::spawn(client(served.address.clone(), user, token, Arc::clone(&left))))
+        .collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+    let rate = REQUESTS as f64 / start.elapsed().as_secs_f64();
+    (rate, idle, served.resident_mb())
+}
+
+fn token(data: &Path, user: usize) -> String {
+    let mut command = Command::new(BINARY);
+    command.args(["token", "--user", &user.to_string(), "--data"]).arg(data);
+    String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
+/// One keep-alive connection that follows one user after the other.
+async fn client(address: String, user: usize, token: String, left: Arc<AtomicUsize>) {
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut buffer = vec![0; 4_096];
+    for target in (0..USERS).filter(|target| *target != user as i64) {
+        if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
+            return;
+        }
+        let request = format!(
+            "PUT /v1/me/following/{target} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {token}\r\ncontent-length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // Answers are small and requests are not pipelined: one answer ends where the buffer ends.
+        let mut length = 0;
+        loop {
+            length += stream.read(&mut buffer[length..]).await.unwrap();
+            let answer = &buffer[..length];
+            if let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") {
+                assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(answer));
+                if length >= end + 4 + content_length(&answer[..end]) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn content_length(head: &[u8]) -> usize {
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let line = head.lines().find_map(|line| line.strip_prefix("content-length:").map(str::trim));
+    line.map_or(0, |length| length.parse().unwrap())
+}
