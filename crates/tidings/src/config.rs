@@ -89,11 +89,11 @@ mod tests {
     fn the_environment_overrides_the_file_and_the_file_the_defaults() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tidings.toml");
-        std::fs::write(&file, "[http]\nlisten = \"127.0.0.1:1\"\nbody_bytes_max = 1000\n").unwrap();
+        std::fs::write(&file, "[http]\nlisten = \"127.0.0.1:1\"\nbody_bytes_max = 2000\n").unwrap();
         let variable = ("TIDINGS__HTTP__LISTEN".to_owned(), "127.0.0.1:2".to_owned());
         let config = load(Some(&file), [variable]).unwrap();
         assert_eq!(config.http.listen.port(), 2);
-        assert_eq!(config.http.body_bytes_max, 1_000);
+        assert_eq!(config.http.body_bytes_max, 2_000);
         assert_eq!(config.http.header_bytes_max, 16_384);
     }
 

@@ -93,18 +93,31 @@ pub(super) struct Stage {
 pub(super) async fn flow(State(app): State<AppState>, mut query: Query) -> Result<Json<Flow>, Problem> {
     let settle_ms = query.number("settle_ms", 0..=SETTLE_MILLIS_MAX)?;
     query.end()?;
-    let wait = Duration::from_millis(settle_ms.unwrap_or(0).into());
-    let settled = tokio::select! {
-        settled = app.projectors.settle(wait) => settled?,
-        () = app.shutdown.cancelled() => false,
+    let waited = match settle_ms.filter(|millis| *millis > 0) {
+        Some(millis) => Some(wait(&app, Duration::from_millis(millis.into())).await?),
+        None => None,
     };
     let extent = app.projectors.extent().await?;
     let statuses = app.projectors.statuses().await?;
+    let settled = waited.unwrap_or_else(|| statuses.iter().all(|status| is_settled(status, extent.head)));
     let mut stages: Vec<Stage> = app.ledgers.decided().into_iter().map(facts_stage).collect();
     stages.push(log_stage(&app, extent.head));
     stages.extend(statuses.into_iter().map(|status| projector_stage(&app, status)));
     let log = LogView { earliest: extent.earliest.0, head: extent.head.0 };
     Ok(Json(Flow { at: Moment(app.clock.now()), settled, log, stages }))
+}
+
+/// Lets the flow settle; a server that shuts down waits for nobody.
+async fn wait(app: &App, time_max: Duration) -> Result<bool, Problem> {
+    tokio::select! {
+        settled = app.projectors.settle(time_max) => Ok(settled?),
+        () = app.shutdown.cancelled() => Ok(false),
+    }
+}
+
+fn is_settled(status: &Status, head: Offset) -> bool {
+    let foreign = status.state == ProjectorState::Unregistered;
+    foreign || (status.position >= head && status.retrying_keys == 0)
 }
 
 fn facts_stage((ledger, decided): (&'static str, u64)) -> Stage {
@@ -172,6 +185,8 @@ pub(super) struct EventView {
         CursorParams,
         ("latest" = Option<u32>, Query, minimum = 1, maximum = 100,
             description = "The newest events, instead of a page; not together with `cursor` or `limit`"),
+        ("before" = Option<i64>, Query, minimum = 1,
+            description = "The `limit` events just below this offset, to page back; not together with `cursor`"),
     ),
     responses((status = 200, body = Items<EventView>)),
 )]
@@ -182,6 +197,11 @@ pub(super) async fn events(State(app): State<AppState>, mut query: Query) -> Res
         return Ok(Json(Items { items: views(&recorded)?, next_cursor: None }));
     }
     let limit = page::limit(&mut query)? as usize;
+    if let Some(text) = query.take("before")? {
+        query.end()?;
+        let recorded = events_before(&app, &text, limit).await?;
+        return Ok(Json(Items { items: views(&recorded)?, next_cursor: None }));
+    }
     let after: Option<Offset> = page::place(&mut query, ListName::Events)?;
     query.end()?;
     let mut recorded = app.log.read(after.unwrap_or_default(), limit + 1).await?;
@@ -189,6 +209,18 @@ pub(super) async fn events(State(app): State<AppState>, mut query: Query) -> Res
     recorded.truncate(limit);
     let next = recorded.last().map(|recorded| recorded.offset).filter(|_| more);
     Ok(Json(Items::new(views(&recorded)?, ListName::Events, next.as_ref())))
+}
+
+/// Offsets of the log have no holes but what retention took from its start, so a page back is a range.
+async fn events_before(app: &App, text: &str, limit: usize) -> Result<Vec<Recorded>, Problem> {
+    let before = text.parse::<i64>().ok().filter(|before| *before >= 1 && !text.starts_with('+'));
+    let before = before.ok_or_else(|| Problem::field("before", "must be a whole number of at least 1"))?;
+    let wanted = i64::try_from(limit).unwrap_or(i64::MAX);
+    let after = before.saturating_sub(1).saturating_sub(wanted).max(0);
+    let mut recorded = app.log.read(Offset(after), limit).await?;
+    // Near the start of the log fewer than `limit` are below; what was read beyond is not part of the page.
+    recorded.retain(|recorded| recorded.offset.0 < before);
+    Ok(recorded)
 }
 
 /// One event

@@ -73,14 +73,16 @@ fn media_type(path: &str) -> &'static str {
     }
 }
 
-/// How to log in: with the secret of a one-time link, or with an admin's bearer token.
+/// How to log in: one of the two.
 #[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "lowercase")]
-pub(super) enum Credentials {
-    /// The secret of a login link.
-    Link(String),
+#[serde(deny_unknown_fields)]
+pub(super) struct Credentials {
+    /// The secret of a one-time login link.
+    #[serde(default)]
+    link: Option<String>,
     /// A bearer token with the role `admin`.
-    Token(String),
+    #[serde(default)]
+    token: Option<String>,
 }
 
 /// Who is logged in.
@@ -108,18 +110,19 @@ pub(super) async fn log_in(
     State(app): State<AppState>,
     input::Json(credentials): input::Json<Credentials>,
 ) -> Result<Response, Problem> {
-    match credentials {
-        Credentials::Link(secret) => {
+    match (credentials.link, credentials.token) {
+        (Some(secret), None) => {
             if !blocking(&app.login_links, secret, |links, secret| links.consume(secret)).await? {
                 let detail = "the login link is wrong, used up or too old; `tidings login-link` prints a new one";
                 return Err(Problem::new(Name::Unauthenticated).detail(detail));
             }
         }
-        Credentials::Token(token) => {
+        (None, Some(token)) => {
             if !access::verify(&app, &token).await?.admin {
                 return Err(Problem::new(Name::Forbidden).detail("the role `admin` is needed"));
             }
         }
+        _ => return Err(Problem::field("link", "or `token` must be given, and not both")),
     }
     let minutes = app.config.auth.session_minutes;
     let (secret, _) = blocking(&app.sessions, String::new(), move |sessions, _| sessions.issue(minutes)).await?;

@@ -18,7 +18,7 @@ use super::{
     problem::{self, Name, Problem},
     request_id::{self, RequestId},
     state::AppState,
-    telemetry,
+    telemetry::{self, InFlight},
 };
 
 /// Shown as the route of requests that no route takes.
@@ -49,7 +49,7 @@ pub(super) async fn serve(State(edge): State<Edge>, mut request: Request, next: 
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
     request.extensions_mut().insert(id.clone());
 
-    telemetry::request_begun();
+    let in_flight = InFlight::begin();
     let response = match edge.admit(&request, route) {
         Ok(_permit) => edge.run(request, next, route).await,
         Err(problem) => problem.into_response(),
@@ -57,6 +57,7 @@ pub(super) async fn serve(State(edge): State<Edge>, mut request: Request, next: 
     let (mut response, problem) = problem::render(response, id.as_str());
     set_headers(response.headers_mut(), &id);
 
+    drop(in_flight);
     let status = response.status().as_u16();
     let seconds = stopwatch.seconds();
     telemetry::request_ended(method, route, status, seconds);

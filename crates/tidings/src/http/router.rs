@@ -32,10 +32,12 @@ pub struct RouteInfo {
     pub access: Access,
 }
 
+type NamedSchema = (String, RefOr<Schema>);
+
 /// Paths that share handlers, before they are put together.
 pub(super) struct Declared {
     pub(super) access: Access,
-    pub(super) document: Option<(Vec<(String, RefOr<Schema>)>, Paths)>,
+    pub(super) document: Option<(Vec<NamedSchema>, Paths)>,
     routes: Vec<(&'static str, String)>,
     handlers: MethodRouter<AppState>,
 }

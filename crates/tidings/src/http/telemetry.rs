@@ -5,17 +5,33 @@ use metrics::{counter, gauge, histogram};
 
 const IN_FLIGHT: &str = "tidings_http_requests_in_flight";
 
-/// A request has come.
-pub(super) fn request_begun() {
-    gauge!(IN_FLIGHT).increment(1.0);
+/// A request that is being served; counted as one until dropped, also when its client goes away.
+#[derive(Debug)]
+pub(super) struct InFlight(());
+
+impl InFlight {
+    /// A request has come.
+    pub(super) fn begin() -> Self {
+        gauge!(IN_FLIGHT).increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        gauge!(IN_FLIGHT).decrement(1.0);
+    }
 }
 
 /// A request was answered, after this many seconds.
 pub(super) fn request_ended(method: &'static str, route: &str, status: u16, seconds: f64) {
-    gauge!(IN_FLIGHT).decrement(1.0);
     let route = route.to_owned();
-    counter!("tidings_http_requests_total", "method" => method, "route" => route.clone(), "status" => status_text(status))
-        .increment(1);
+    let labels = [
+        ("method", metrics::SharedString::from(method)),
+        ("route", route.clone().into()),
+        ("status", status_text(status)),
+    ];
+    counter!("tidings_http_requests_total", &labels).increment(1);
     histogram!("tidings_http_request_seconds", "method" => method, "route" => route).record(seconds);
 }
 
