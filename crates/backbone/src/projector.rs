@@ -67,8 +67,8 @@ impl From<Error> for ApplyError {
     }
 }
 
-impl From<tidings_event::payload::PayloadError> for ApplyError {
-    fn from(error: tidings_event::payload::PayloadError) -> Self {
+impl From<tidings_event::Error> for ApplyError {
+    fn from(error: tidings_event::Error) -> Self {
         Self::event(error)
     }
 }

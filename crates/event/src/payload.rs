@@ -49,9 +49,6 @@ pub trait Payload: Serialize + DeserializeOwned {
 /// Fields of a payload that this version does not know.
 pub type Rest = Map<String, Value>;
 
-/// Why a payload could not be read: the crate's one error.
-pub type PayloadError = Error;
-
 /// The newest schema version known of an event type, or nothing where the type is not known. A
 /// consumer counts events of an unknown type and shows them, so that none is lost in silence.
 pub fn known(event_type: &str) -> Option<u32> {

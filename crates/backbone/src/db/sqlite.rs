@@ -14,26 +14,30 @@ use crate::{
     limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_READERS_MAX},
 };
 
-/// Page cache of each connection, in KiB (negative is how SQLite's pragma tells KiB from pages).
-const CACHE_KIB: &str = "-8192";
+/// Page cache of the writing connection and of each reading one, in KiB (negative is how SQLite's
+/// pragma tells KiB from pages). It fills with use.
+const WRITER_CACHE_KIB: &str = "-32768";
+const READER_CACHE_KIB: &str = "-4096";
+/// Pages of the write-ahead log after which a commit moves them into the database: 16 MiB.
+const CHECKPOINT_PAGES: &str = "4096";
 
 #[derive(Clone, Debug)]
 pub(super) struct Sqlite {
     options: SqliteConnectOptions,
     readers: SqlitePool,
-    /// `synchronous=FULL`: facts.
-    durable: SqlitePool,
-    /// `synchronous=NORMAL`: projections.
-    rebuildable: SqlitePool,
-    /// Writers of this process queue here, in order; SQLite's own busy wait is neither fair nor prompt.
-    turn: Arc<Mutex<()>>,
+    /// One connection for every writer of this process: a second one would empty the page cache of
+    /// the first with each commit.
+    writer: SqlitePool,
+    /// Writers of this process queue here, in order; SQLite's own busy wait is neither fair nor
+    /// prompt. What it guards is the durability the writing connection is set to, if known.
+    turn: Arc<Mutex<Option<Durability>>>,
 }
 
 /// A transaction on SQLite; `turn` is held while it writes.
 #[derive(Debug)]
 pub struct SqliteTx {
     transaction: Transaction<'static, sqlx::Sqlite>,
-    turn: Option<OwnedMutexGuard<()>>,
+    turn: Option<OwnedMutexGuard<Option<Durability>>>,
     commits: Option<watch::Sender<u64>>,
 }
 
@@ -46,13 +50,13 @@ impl Sqlite {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(SQLITE_BUSY_TIME_MAX)
             .foreign_keys(true)
-            .pragma("cache_size", CACHE_KIB)
+            .pragma("cache_size", READER_CACHE_KIB)
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .pragma("temp_store", "MEMORY");
-        let durable = pool(1).connect_with(options.clone()).await;
-        let durable = durable.map_err(Error::database("opening the database"))?;
+        let writer = pool(1).connect_with(options.clone().pragma("cache_size", WRITER_CACHE_KIB)).await;
+        let writer = writer.map_err(Error::database("opening the database"))?;
         let readers = pool(SQLITE_READERS_MAX).connect_lazy_with(options.clone().pragma("query_only", "ON"));
-        let rebuildable = pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal));
-        Ok(Self { options, readers, durable, rebuildable, turn: Arc::default() })
+        Ok(Self { options, readers, writer, turn: Arc::default() })
     }
 
     pub(super) async fn read(&self) -> Result<SqliteTx> {
@@ -61,13 +65,19 @@ impl Sqlite {
     }
 
     pub(super) async fn write(&self, durability: Durability, commits: watch::Sender<u64>) -> Result<SqliteTx> {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        let pool = match durability {
-            Durability::Full => &self.durable,
-            Durability::Rebuildable => &self.rebuildable,
-        };
+        let mut turn = Arc::clone(&self.turn).lock_owned().await;
+        if turn.take() != Some(durability) {
+            let setting = match durability {
+                Durability::Full => "PRAGMA synchronous = FULL",
+                Durability::Rebuildable => "PRAGMA synchronous = NORMAL",
+            };
+            sqlx::query(setting).execute(&self.writer).await.map_err(Error::database("setting durability"))?;
+        }
+        // Known only from here on: a caller that gave up half-way must not leave a wrong memory. A
+        // connection that the pool opens anew is set to FULL, which is the safe side.
+        *turn = Some(durability);
         // IMMEDIATE takes the write lock now: a deferred one could fail half-way, when it is too late to wait.
-        let transaction = pool.begin_with("BEGIN IMMEDIATE").await;
+        let transaction = self.writer.begin_with("BEGIN IMMEDIATE").await;
         let transaction = transaction.map_err(Error::database("beginning to write"))?;
         Ok(SqliteTx { transaction, turn: Some(turn), commits: Some(commits) })
     }
@@ -108,8 +118,7 @@ impl Sqlite {
 
     pub(super) async fn close(&self) {
         self.readers.close().await;
-        self.rebuildable.close().await;
-        self.durable.close().await;
+        self.writer.close().await;
     }
 }
 
