@@ -28,6 +28,6 @@ pub const TOP_PAGE_ACCOUNTS_MAX: u64 = 1_000;
 pub const COUNTER_CHECK_EVERY_READS: u32 = 100;
 
 /// Rows of facts that one step of the verification looks at.
-pub const VERIFY_STEP_ROWS: i64 = 50_000;
+pub const VERIFY_STEP_ROWS: i64 = 20_000;
 /// Differences that a report shows in full; all are counted.
 pub const VERIFY_EXAMPLES_MAX: usize = 20;

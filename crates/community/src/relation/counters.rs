@@ -38,7 +38,7 @@ pub(super) struct Delta {
 /// mirror: a counter that is recounted here must find the batch in it.
 pub(super) async fn add(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
     let users: Vec<UserId> = deltas.keys().copied().collect();
-    let mut stored = read_stored(conn, &users).await?;
+    let stored = read_stored(conn, &users).await?;
     let mut values = HashMap::with_capacity(users.len());
     let mut uncounted = Vec::new();
     for (user, delta) in deltas {
@@ -50,10 +50,9 @@ pub(super) async fn add(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -
         }
     }
     values.extend(recount(conn, &uncounted).await?);
-    let rows = values.into_iter().map(|(user, counters)| {
-        let followers_offset = deltas.get(&user).and_then(|delta| delta.followers_offset);
-        let before = stored.remove(&user).and_then(|stored| stored.followers_offset);
-        (user, counters, followers_offset.or(before))
+    let rows = deltas.iter().filter_map(|(user, delta)| {
+        let before = stored.get(user).and_then(|stored| stored.followers_offset);
+        Some((*user, *values.get(user)?, delta.followers_offset.or(before)))
     });
     store::write(conn, rows).await
 }

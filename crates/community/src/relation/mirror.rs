@@ -53,6 +53,9 @@ fn read_row(row: &Row) -> Result<(Pair, Mirrored)> {
 pub(super) async fn write(conn: &mut Conn<'_>, rows: &BTreeMap<Pair, Mirrored>) -> Result<()> {
     let tail = upsert(conn.engine());
     let head = "INSERT INTO follower (to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES";
+    let mut rows: Vec<(&Pair, &Mirrored)> = rows.iter().collect();
+    // In the order of the primary key: neighbours are written together.
+    rows.sort_unstable_by_key(|(pair, _)| (pair.to, pair.from));
     let values: Vec<[Value; 6]> = rows.iter().map(write_row).collect();
     let written = conn.execute_rows("storing the mirror", head, values, &tail).await?;
     if written == rows.len() as u64 {
@@ -62,7 +65,7 @@ pub(super) async fn write(conn: &mut Conn<'_>, rows: &BTreeMap<Pair, Mirrored>) 
     Err(Error::Invariant { message })
 }
 
-fn write_row((pair, mirrored): (&Pair, &Mirrored)) -> [Value; 6] {
+fn write_row((pair, mirrored): &(&Pair, &Mirrored)) -> [Value; 6] {
     [
         pair.to.into(),
         pair.from.into(),

@@ -115,6 +115,7 @@ async fn page_through(world: &World, owner: UserId, limit: u32, between: &[Vec<C
     loop {
         let list = world.followers(owner, &page).await.unwrap();
         seen.extend(ids(&list));
+        assert!(seen.len() < 10_000, "paging comes to an end");
         let Some(mark) = list.next else { return seen };
         page = Page::new(limit, Start::After(mark)).unwrap();
         if let Some(commands) = between.next() {

@@ -38,8 +38,11 @@ pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut
         for row in conn.fetch("comparing facts with the mirror", SELECT_UNLIKE, args).await? {
             let (pair, fact, found) = read(&row)?;
             without_row += u64::from(found.is_none());
-            judge(pair, fact, found, pending.get(pair), report);
-            judged.insert(pair);
+            let pending = pending.get(pair);
+            judge(pair, fact, found, pending, report);
+            if pending.is_some() {
+                judged.insert(pair);
+            }
         }
     }
     judge_unchanged(conn, pending, &judged, report).await?;
