@@ -25,6 +25,7 @@ mod telemetry;
 mod user;
 
 pub use access::Access;
+pub(crate) use admin::EVENT_SOURCE;
 pub use listener::Listener;
 pub use openapi::document as openapi_document;
 pub use problem::{Name as ProblemName, Problem};

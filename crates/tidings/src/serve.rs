@@ -59,8 +59,9 @@ impl Server {
     /// # Errors
     /// As [`Server::start`].
     pub async fn start_on(store: Store, config: Config, metrics: PrometheusHandle) -> Result<Self> {
-        let claim = store.claim_for_server()?;
+        let mut claim = store.claim_for_server()?;
         let listener = Listener::bind(config.http.clone()).await?;
+        claim.tell_address(listener.address())?;
         let (app, parts) = parts::start(store, config, metrics, claim).await?;
         let login_link = first_login_link(&app.login_links, listener.address()).await?;
         Ok(Self { listener, app, parts, login_link })
@@ -90,18 +91,16 @@ impl Server {
         let router = http::router(app.clone());
         app.readiness.set(true);
         let ending = app.shutdown.clone();
-        let serving = listener.serve(router, ending.clone());
-        tokio::pin!(serving);
+        let serving = tokio::spawn(listener.serve(router, ending.clone()));
         let failed = tokio::select! {
-            () = &mut serving => None,
             () = shutdown.cancelled() => None,
             failed = parts.failed() => Some(failed),
         };
         app.readiness.set(false);
         ending.cancel();
-        serving.await;
+        let served = serving.await.map_err(|source| Error::PartEnded { part: "the listener", source: Some(source) });
         parts.end().await;
-        failed.map_or(Ok(()), Err)
+        failed.map_or(served, Err)
     }
 }
 

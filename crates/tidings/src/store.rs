@@ -2,7 +2,9 @@
 //! whether or not a server works on the same folder.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
+    io::Write as _,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -38,6 +40,20 @@ impl Store {
         Self::open_with(folder, Clock::system(), EventIds::from_os()).await
     }
 
+    /// Opens a folder that has data; for commands that only look, which must not make a mistyped
+    /// name a new, empty folder.
+    ///
+    /// # Errors
+    /// When there is no database in the folder, or it cannot be used.
+    pub async fn open_existing(folder: &Path) -> Result<Self> {
+        let file = folder.join(DATABASE_FILE);
+        if !file.try_exists().map_err(Error::file("looking for", &file))? {
+            let shown = folder.display();
+            return Err(Error::Usage(format!("there is no data in `{shown}`; `--data DIR` says where to look")));
+        }
+        Self::open(folder).await
+    }
+
     /// Opens the folder with the clock and ids that are passed in.
     ///
     /// # Errors
@@ -68,9 +84,11 @@ impl Store {
     pub fn claim_for_server(&self) -> Result<ServerClaim> {
         let path = self.folder.join(SERVER_LOCK_FILE);
         let doing = "claiming";
-        let file = File::create(&path).map_err(Error::file(doing, &path))?;
+        // Not truncated: it may tell where the server is that holds it.
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(Error::file(doing, &path))?;
         match file.try_lock() {
-            Ok(()) => Ok(ServerClaim { _file: file }),
+            Ok(()) => Ok(ServerClaim { file, path }),
             Err(TryLockError::WouldBlock) => Err(Error::AlreadyServing { folder: self.folder.clone() }),
             Err(TryLockError::Error(source)) => Err(Error::file(doing, path)(source)),
         }
@@ -80,7 +98,27 @@ impl Store {
 /// A folder claimed for a server, until it is dropped.
 #[derive(Debug)]
 pub struct ServerClaim {
-    _file: File,
+    file: File,
+    path: PathBuf,
+}
+
+impl ServerClaim {
+    /// Tells other commands on the folder where the server is.
+    ///
+    /// # Errors
+    /// When the file of the claim cannot be written.
+    pub fn tell_address(&mut self, address: SocketAddr) -> Result<()> {
+        let line = format!("{address}\n");
+        let told = self.file.set_len(0).and_then(|()| self.file.write_all(line.as_bytes()));
+        told.map_err(Error::file("telling the address in", &self.path))
+    }
+}
+
+/// Where the server on a data folder is, or was when it last ran. The claim is not tried here: that
+/// could keep a server from starting.
+pub fn server_address(folder: &Path) -> Option<SocketAddr> {
+    let text = fs::read_to_string(folder.join(SERVER_LOCK_FILE)).ok()?;
+    text.trim().parse().ok()
 }
 
 /// The signing key of a data folder.

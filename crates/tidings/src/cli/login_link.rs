@@ -11,13 +11,15 @@ use crate::{Result, auth::LOGIN_LINK_MINUTES, config::Config, serve, store};
 /// Where the link leads.
 #[derive(Debug, Args)]
 pub(super) struct LoginLinkArgs {
-    /// Address of the server; `http.listen` unless given
+    /// Address of the server; unless given, where one serves or last served on the data folder
     #[arg(long, value_name = "ADDRESS:PORT")]
     at: Option<SocketAddr>,
 }
 
 pub(super) fn run(config: &Config, arguments: &LoginLinkArgs) -> Result<()> {
-    let links = store::login_links(&config.data.dir, &Clock::system());
+    let folder = &config.data.dir;
+    let links = store::login_links(folder, &Clock::system());
+    let address = arguments.at.or_else(|| store::server_address(folder)).unwrap_or(config.http.listen);
     let (secret, _) = links.issue(LOGIN_LINK_MINUTES)?;
-    print(&serve::login_link(arguments.at.unwrap_or(config.http.listen), &secret))
+    print(&serve::login_link(address, &secret))
 }

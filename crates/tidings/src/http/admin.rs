@@ -30,7 +30,7 @@ const LATEST_EVENTS_MAX: u32 = 100;
 /// Parked keys that one answer shows, the longest parked first.
 const PARKED_KEYS_MAX: usize = 1_000;
 /// The `source` attribute of events as the API shows them.
-const EVENT_SOURCE: &str = "/tidings";
+pub(crate) const EVENT_SOURCE: &str = "/tidings";
 
 /// The path of events through the stages, as it stands.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{
     access::{self, SESSION_COOKIE, blocking, same_origin},
-    input::{self, cookie},
+    input::{self, PathText, cookie},
     moment::Moment,
     problem::{Name, Problem},
     state::{App, AppState},
@@ -36,8 +36,8 @@ pub(super) async fn shell(headers: HeaderMap) -> Response {
 }
 
 /// A file of the console.
-pub(super) async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
-    file(&path, &headers)
+pub(super) async fn asset(path: PathText, headers: HeaderMap) -> Response {
+    file(&path.text, &headers)
 }
 
 fn file(path: &str, headers: &HeaderMap) -> Response {

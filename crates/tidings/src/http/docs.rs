@@ -5,13 +5,14 @@ use std::sync::{Arc, LazyLock};
 use axum::{
     Json,
     body::Bytes,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse, Redirect, Response},
 };
 use serde::Serialize;
 
 use super::{
+    input::PathText,
     openapi,
     problem::{Name, Problem},
     state::AppState,
@@ -45,8 +46,8 @@ pub(super) async fn page_index() -> Response {
     page_file("")
 }
 
-pub(super) async fn page_asset(Path(path): Path<String>) -> Response {
-    page_file(&path)
+pub(super) async fn page_asset(path: PathText) -> Response {
+    page_file(&path.text)
 }
 
 fn page_file(path: &str) -> Response {
@@ -74,8 +75,8 @@ fn page_file(path: &str) -> Response {
         (status = 404, description = "not-found"),
     ),
 )]
-pub(super) async fn problem(Path(name): Path<String>) -> Result<impl IntoResponse, Problem> {
-    let name = Name::from_slug(&name).ok_or_else(|| Problem::new(Name::NotFound))?;
+pub(super) async fn problem(path: PathText) -> Result<impl IntoResponse, Problem> {
+    let name = Name::from_slug(&path.text).ok_or_else(|| Problem::new(Name::NotFound))?;
     Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], name.page()))
 }
 

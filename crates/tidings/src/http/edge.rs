@@ -164,7 +164,7 @@ fn set_headers(headers: &mut HeaderMap, id: &RequestId) {
 /// One line for each request. It tells the route and never the path or the query, which may hold secrets.
 fn log(method: &str, route: &str, status: u16, seconds: f64, id: &RequestId, problem: Option<&Problem>) {
     let request_id = id.as_str();
-    let ms = seconds * 1_000.0;
+    let ms = (seconds * 1e6).round() / 1e3;
     let name = problem.map(|problem| problem.name());
     let kind = name.map(Name::slug);
     let cause = problem.and_then(Problem::cause);

@@ -21,9 +21,7 @@ use crate::{Error, Result, config};
 /// Pause after the system refused a connection, for instance for want of file handles.
 const REFUSED_GAP: Duration = Duration::from_millis(100);
 /// The protocol library refuses larger heads without a word; the edge refuses smaller ones with a problem.
-const HEAD_ROOM: usize = 2;
-/// Least size of the buffer a connection reads into, in bytes.
-const BUFFER_BYTES_MIN: usize = 65_536;
+const HEAD_ROOM: usize = 8;
 
 /// Serves HTTP/1.1 on a socket.
 #[derive(Debug)]
@@ -97,7 +95,7 @@ fn protocol(http: &config::Http) -> http1::Builder {
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(http.header_read_timeout_ms))
         .max_header_size(head_bytes_max)
-        .max_buf_size(head_bytes_max.max(BUFFER_BYTES_MIN));
+        .max_buf_size(head_bytes_max);
     protocol
 }
 

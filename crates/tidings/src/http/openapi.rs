@@ -107,3 +107,61 @@ fn complete(operation: &mut Operation, access: Access) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn written() -> Value {
+        serde_json::from_str(&document().to_json().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_route_of_v1_is_described_with_who_may_call_it() {
+        let document = written();
+        assert_eq!(document["openapi"], "3.1.0");
+        let is_page = |path: &str| path.starts_with("/v1/docs");
+        for route in
+            router::routes().into_iter().filter(|route| route.path.starts_with("/v1/") && !is_page(&route.path))
+        {
+            let operation = &document["paths"][&route.path][route.method.to_lowercase()];
+            assert!(operation["operationId"].is_string(), "{} {}", route.method, route.path);
+            assert_eq!(operation["security"].is_array(), route.access != Access::Open, "{}", route.path);
+            assert!(operation["responses"]["200"].is_object(), "{}", route.path);
+            assert!(operation["responses"]["400"]["content"]["application/problem+json"].is_object());
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn references(value: &Value, found: &mut Vec<String>) {
+            match value {
+                Value::Object(map) => map.iter().for_each(|(key, value)| match value {
+                    Value::String(text) if key == "$ref" => found.push(text.clone()),
+                    value => references(value, found),
+                }),
+                Value::Array(list) => list.iter().for_each(|value| references(value, found)),
+                _ => {}
+            }
+        }
+        let document = written();
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(!found.is_empty());
+        for reference in found {
+            assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
+        }
+    }
+
+    #[test]
+    fn operation_ids_are_unique() {
+        let mut ids = std::collections::BTreeSet::new();
+        for item in written()["paths"].as_object().unwrap().values() {
+            for operation in item.as_object().unwrap().values() {
+                assert!(ids.insert(operation["operationId"].to_string()), "{}", operation["operationId"]);
+            }
+        }
+    }
+}

@@ -129,3 +129,20 @@ fn file(access: Access, path: &str, handlers: MethodRouter<AppState>) -> Declare
     let handlers = handlers.layer(CompressionLayer::new());
     Declared { access, document: None, routes: vec![("GET", path.to_owned())], handlers }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_admin_surface_is_closed_and_what_is_open_was_meant_to_be() {
+        for route in routes() {
+            let admin = route.path.starts_with("/v1/admin/") || route.path == "/metrics";
+            assert_eq!(admin, route.access == Access::Admin, "{} {}", route.method, route.path);
+            assert_eq!(route.path.starts_with("/v1/me/"), route.access == Access::Me, "{}", route.path);
+        }
+        let open: Vec<_> = routes().into_iter().filter(|route| route.access == Access::Open).collect();
+        let open: Vec<_> = open.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+        insta::assert_snapshot!(open.join("\n"));
+    }
+}
