@@ -186,6 +186,7 @@ fn capabilities(profile: &Path) -> serde_json::Map<String, Value> {
     // No sandbox, since tests run as root in containers; no calls home, which a closed network refuses.
     let flags = [
         "--headless=new",
+        "--hide-scrollbars",
         "--no-sandbox",
         "--disable-gpu",
         "--disable-dev-shm-usage",
