@@ -1,15 +1,20 @@
 //! The command line: what can be asked, and who does it.
 
 mod config;
+mod events;
+mod import;
+mod lag;
 mod logging;
 mod login_link;
+mod table;
 mod token;
+mod verify;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{Result, config::Config, serve};
+use crate::{Result, config::Config, demo, serve};
 
 /// A backend for social communities: a write commits once, as a row and an event; everything else
 /// follows from the event.
@@ -42,6 +47,16 @@ enum Command {
     Token(token::TokenArgs),
     /// Print a new one-time link to log in to the console
     LoginLink(login_link::LoginLinkArgs),
+    /// Import from files
+    #[command(subcommand)]
+    Import(import::ImportCommand),
+    /// Compare every mirror row, list and counter with the facts
+    Verify(verify::VerifyArgs),
+    /// Show how far each projector is
+    Lag(lag::LagArgs),
+    /// Look at events
+    #[command(subcommand)]
+    Events(events::EventsCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -53,6 +68,19 @@ struct ServeArgs {
     /// Address to listen on; overrides `http.listen`
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<std::net::SocketAddr>,
+    /// Load a generated community first if there is no data yet, and print commands to try
+    #[arg(long)]
+    demo: bool,
+}
+
+impl Cli {
+    /// The exit status of an error. For a verification, 1 means that it was done and found differences.
+    pub fn failure(&self) -> ExitCode {
+        match self.command {
+            Command::Verify(_) => verify::COULD_NOT_VERIFY.into(),
+            _ => ExitCode::FAILURE,
+        }
+    }
 }
 
 impl Shared {
@@ -74,11 +102,11 @@ fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// Does what was asked.
+/// Does what was asked; answers the exit status.
 ///
 /// # Errors
 /// Whatever the command answers; [`crate::Error`] says what to do.
-pub async fn run(cli: Cli) -> Result<()> {
+pub async fn run(cli: Cli) -> Result<ExitCode> {
     let Cli { shared, command } = cli;
     let mut config = shared.load()?;
     logging::install(&config.log);
@@ -88,12 +116,22 @@ pub async fn run(cli: Cli) -> Result<()> {
                 config.http.listen = listen;
             }
             let data = config.data.dir.clone();
-            serve::serve(serve::Options { config, data }).await
+            let options = serve::Options { config, data };
+            if arguments.demo {
+                demo::serve(options, shared.config.as_deref()).await?;
+            } else {
+                serve::serve(options).await?;
+            }
         }
-        Command::Token(arguments) => token::run(&config, &arguments).await,
-        Command::LoginLink(arguments) => login_link::run(&config, &arguments),
-        Command::Config(command) => self::config::run(&config, &command),
+        Command::Token(arguments) => token::run(&config, &arguments).await?,
+        Command::LoginLink(arguments) => login_link::run(&config, &arguments)?,
+        Command::Import(command) => return import::run(&config, command).await,
+        Command::Verify(arguments) => return verify::run(&config, &arguments).await,
+        Command::Lag(arguments) => lag::run(&config, &arguments).await?,
+        Command::Events(command) => events::run(&config, command).await?,
+        Command::Config(command) => self::config::run(&config, &command)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints a line of result to standard output. A reader that has gone away is an error, not a panic.

@@ -71,6 +71,9 @@ pub enum Error {
         /// What ended it.
         source: Option<tokio::task::JoinError>,
     },
+    /// A command was not committed.
+    #[error(transparent)]
+    Submit(#[from] tidings_backbone::ledger::SubmitError),
     /// The backbone failed.
     #[error(transparent)]
     Backbone(#[from] tidings_backbone::Error),

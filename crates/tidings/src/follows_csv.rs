@@ -223,8 +223,7 @@ impl<R: BufRead> Lines<R> {
 
     fn split(&mut self) -> Result<Record<'_>, BadLine> {
         self.line.push(b'\n');
-        let (result, _, fields, columns) =
-            self.splitter.read_record(&self.line, &mut self.fields, &mut self.ends);
+        let (result, _, fields, columns) = self.splitter.read_record(&self.line, &mut self.fields, &mut self.ends);
         match result {
             ReadRecordResult::Record => Ok(Record { fields: &self.fields[..fields], ends: &self.ends[..columns] }),
             ReadRecordResult::OutputEndsFull => {

@@ -8,17 +8,22 @@
 //! - [`config`]: what can be configured, and what is in effect.
 //! - [`store`]: the data folder, shared by all commands.
 //! - [`ledgers`]: what writes.
+//! - [`load`]: many follows through the ledgers; [`follows_csv`] reads them from a file.
 //! - [`auth`]: who is asking.
 //! - [`http`]: the routes.
 //! - [`serve`]: the server, started and ended in order.
+//! - [`demo`]: the server with a generated community.
 //! - [`cli`]: the command line.
 
 pub mod auth;
 pub mod cli;
 pub mod config;
+pub mod demo;
 mod error;
+pub mod follows_csv;
 pub mod http;
 pub mod ledgers;
+pub mod load;
 pub mod serve;
 pub mod store;
 

@@ -9,11 +9,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match tidings::cli::run(tidings::cli::Cli::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
+    let cli = tidings::cli::Cli::parse();
+    let failure = cli.failure();
+    match tidings::cli::run(cli).await {
+        Ok(status) => status,
         Err(error) => {
             eprintln!("error: {}", tidings_backbone::Error::chain(&error));
-            ExitCode::FAILURE
+            failure
         }
     }
 }

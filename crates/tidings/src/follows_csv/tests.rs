@@ -107,7 +107,8 @@ fn every_bad_line_has_its_number_and_its_reason() {
         text.extend_from_slice(b"\n8,9\n");
     }
     let (follows, bad) = all(usual(text));
-    let expected: Vec<_> = (2..).step_by(2).zip(lines).map(|(number, (_, reason))| (number, reason.to_owned())).collect();
+    let expected: Vec<_> =
+        (2..).step_by(2).zip(lines).map(|(number, (_, reason))| (number, reason.to_owned())).collect();
     assert_eq!(bad, expected);
     // Each is followed by a good line: nothing that follows is lost.
     assert_eq!(follows, (3..).step_by(2).take(lines.len()).map(|number| (number, 8, 9)).collect::<Vec<_>>());

@@ -1,0 +1,90 @@
+//! `tidings verify`: everything that follows from facts, compared with them.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tidings_community::relation::verify::{Kind, Report, verify};
+
+use super::{print, table::table};
+use crate::{Result, config::Config, store::Store};
+
+/// Exit status when there are differences.
+const DIFFERENCES: u8 = 1;
+/// Exit status when it could not be told.
+pub(super) const COULD_NOT_VERIFY: u8 = 2;
+
+/// Compare every mirror row, list length and counter with the facts.
+///
+/// Exact at any moment, also while a server writes: all is read in one snapshot, and events on
+/// their way are taken into account. Exit status: 0 without differences, 1 with differences, 2 if
+/// it could not be told.
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(config: &Config, arguments: &VerifyArgs) -> Result<ExitCode> {
+    let store = Store::open_existing(&config.data.dir).await?;
+    let report = verify(&store.db).await?;
+    store.db.close().await;
+    print(&if arguments.json { as_json(&report).to_string() } else { as_table(&report) })?;
+    Ok(if report.is_clean() { ExitCode::SUCCESS } else { DIFFERENCES.into() })
+}
+
+/// How many things were looked at for differences of this kind.
+fn checked(report: &Report, kind: Kind) -> u64 {
+    match kind {
+        Kind::MirrorMissing => report.facts,
+        Kind::MirrorExtra | Kind::MirrorStatus | Kind::MirrorVersion | Kind::MirrorTime => report.mirror_rows,
+        Kind::EventWithoutFact => report.pending_events,
+        Kind::FollowerListLength | Kind::CounterMissing | Kind::CounterMalformed | Kind::CounterValue => report.users,
+    }
+}
+
+fn found(report: &Report, kind: Kind) -> u64 {
+    report.differences.get(&kind).copied().unwrap_or(0)
+}
+
+fn as_table(report: &Report) -> String {
+    let rows =
+        Kind::ALL.map(|kind| [kind.to_string(), checked(report, kind).to_string(), found(report, kind).to_string()]);
+    let mut text = table(["what", "checked", "differences"], &rows);
+    let (offset, pending, total) = (report.position.0, report.pending_events, report.total());
+    text.push_str(&format!("\n\nat offset {offset}, with {pending} events on their way: {total} differences"));
+    for example in &report.examples {
+        let (subject, expected, found) = (&example.subject, &example.expected, &example.found);
+        text.push_str(&format!("\n  {}, {subject}: expected {expected}, found {found}", example.kind));
+    }
+    let hidden = total.saturating_sub(report.examples.len() as u64);
+    if hidden > 0 {
+        text.push_str(&format!("\n  and {hidden} more"));
+    }
+    text
+}
+
+fn as_json(report: &Report) -> Value {
+    let kinds = Kind::ALL.map(|kind| {
+        json!({ "what": kind.to_string(), "checked": checked(report, kind), "differences": found(report, kind) })
+    });
+    let examples = report.examples.iter().map(|example| {
+        json!({
+            "what": example.kind.to_string(),
+            "subject": example.subject,
+            "expected": example.expected,
+            "found": example.found,
+        })
+    });
+    json!({
+        "position": report.position.0,
+        "pending_events": report.pending_events,
+        "facts": report.facts,
+        "mirror_rows": report.mirror_rows,
+        "users": report.users,
+        "differences": report.total(),
+        "kinds": kinds,
+        "examples": examples.collect::<Vec<_>>(),
+    })
+}

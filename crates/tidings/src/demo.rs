@@ -1,0 +1,75 @@
+//! `tidings serve --demo`: a generated community, loaded through the ledgers, and commands to try.
+
+mod commands;
+mod community;
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use tidings_backbone::clock::Stopwatch;
+use tokio_util::sync::CancellationToken;
+
+pub use community::Community;
+
+use crate::{
+    Error, Result,
+    load::Loader,
+    serve::{Options, Server, announce, cancel_on_signal, install_metrics},
+    store::Store,
+};
+
+/// Users of the community.
+const USERS: u32 = 2_000;
+/// Any other seed gives another community; the same always the same.
+const SEED: u64 = 0x7119_1265;
+/// Follows loaded between two signs of progress.
+const STEP_FOLLOWS: usize = 4_096;
+/// There while the community is being loaded, so that a demo which was killed is loaded to its end.
+const LOADING_FILE: &str = "demo.loading";
+
+/// Serves as [`crate::serve::serve`] does; a data folder without any data gets the community first.
+///
+/// # Errors
+/// As [`Server::start`] and [`Server::run`], and when the community cannot be loaded.
+pub async fn serve(options: Options, config_file: Option<&Path>) -> Result<()> {
+    let Options { config, data } = options;
+    let store = Store::open(&data).await?;
+    let server = Server::start_on(store.clone(), config, install_metrics()).await?;
+    let stop = CancellationToken::new();
+    tokio::spawn(cancel_on_signal(stop.clone()));
+    load_if_empty(&store, &server, &stop).await?;
+    if !stop.is_cancelled() {
+        announce(&server)?;
+        let commands = commands::of(&store, server.address(), config_file).await?;
+        commands::announce(&commands)?;
+    }
+    server.run(stop).await
+}
+
+async fn load_if_empty(store: &Store, server: &Server, stop: &CancellationToken) -> Result<()> {
+    let loading = store.folder().join(LOADING_FILE);
+    let is_empty = store.log().extent().await?.head.0 == 0;
+    if !is_empty && !loading.try_exists().map_err(Error::file("looking for", &loading))? {
+        return Ok(());
+    }
+    File::create(&loading).map_err(Error::file("creating", &loading))?;
+    let stopwatch = Stopwatch::start();
+    let community = Community::generate(USERS, SEED);
+    eprintln!("loading a generated community: {USERS} users, {} follows", community.follows.len());
+    let mut loader = Loader::new(store.db.clone(), server.app().ledgers.clone());
+    loader.register(community.users.iter().copied()).await?;
+    let mut loaded = 0;
+    for follows in community.follows.chunks(STEP_FOLLOWS) {
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+        loader.follow(follows).await?;
+        loaded += follows.len();
+        eprintln!("{:>3} %, {loaded} follows", loaded * 100 / community.follows.len());
+    }
+    fs::remove_file(&loading).map_err(Error::file("removing", &loading))?;
+    eprintln!("loaded in {:.1} s", stopwatch.seconds());
+    Ok(())
+}
