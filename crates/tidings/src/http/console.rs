@@ -44,7 +44,8 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(EmbeddedFile { data, metadata }) = Files::get(path) else {
         return Problem::new(Name::NotFound).into_response();
     };
-    let tag = format!("\"{}\"", crate::auth::url_text(&metadata.sha256_hash()));
+    // Weak, since the same file may go out compressed.
+    let tag = format!("W/\"{}\"", crate::auth::url_text(&metadata.sha256_hash()));
     let unchanged = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     // The binary may be a newer one at the next request, so browsers ask each time, which is cheap.
     let caching = [

@@ -39,7 +39,7 @@ pub(super) async fn openapi() -> impl IntoResponse {
 
 /// The browsable page lives below its path, so that its files do.
 pub(super) async fn page() -> Redirect {
-    Redirect::permanent("/v1/docs/")
+    Redirect::temporary("/v1/docs/")
 }
 
 pub(super) async fn page_index() -> Response {

@@ -177,3 +177,6 @@ fn log(method: &str, route: &str, status: u16, seconds: f64, id: &RequestId, pro
         None => tracing::debug!(method, route, status, ms, request_id, "request served"),
     }
 }
+
+#[cfg(test)]
+mod tests;
