@@ -1,0 +1,29 @@
+//! What tests of the whole product stand on: worlds that run it as users do, a model of what it
+//! must do, and the conformance suite that every world has to pass.
+//!
+//! In reading order:
+//!
+//! - [`process`]: a child process that never outlives its test.
+//! - [`world`]: a running Tidings and the handle on its parts.
+//! - [`caller`]: requests, as somebody.
+//! - [`model`]: the follow graph in its plainest form.
+//! - [`graph`]: generated graphs.
+//! - [`conformance`]: the suite.
+//! - [`random`]: randomness that can be repeated.
+//!
+//! Everything here goes through HTTP, the command line and signals: what only a test could do
+//! would prove nothing about what users can.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "built for tests alone, which fail by panicking")]
+
+pub mod caller;
+pub mod conformance;
+pub mod graph;
+pub mod model;
+pub mod process;
+pub mod random;
+pub mod world;
+
+pub use caller::{Answer, Caller};
+pub use process::Process;
+pub use world::{Capabilities, Options, Part, World};

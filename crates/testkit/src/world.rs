@@ -1,0 +1,384 @@
+//! A running Tidings, reached as users reach it: HTTP, the command line and signals.
+
+mod embedded;
+
+use std::{
+    collections::HashMap,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Output},
+    sync::Mutex,
+    time::Duration,
+};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::{
+    caller::{Caller, ids, sent},
+    model::User,
+    process::{Process, Signal},
+};
+use embedded::Embedded;
+
+/// Chooses the world: `embedded` unless set.
+const WORLD_VARIABLE: &str = "TIDINGS_TEST_WORLD";
+/// No request of a test may take longer; far above what any should take.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(90);
+/// Registrations sent at once.
+const REGISTRATIONS_AT_ONCE: usize = 200;
+
+/// What a world is made from.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `tidings` binary.
+    pub binary: PathBuf,
+    /// Configuration that differs from the default: (`rate.follow_capacity`, `1000`).
+    pub settings: Vec<(String, String)>,
+}
+
+impl Options {
+    /// The default configuration, run by `binary`.
+    pub fn new(binary: impl Into<PathBuf>) -> Self {
+        Self { binary: binary.into(), settings: Vec::new() }
+    }
+
+    /// With one key of the configuration set.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
+        self.settings.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// With some keys of the configuration set.
+    #[must_use]
+    pub fn with_all(self, settings: &[(&str, &str)]) -> Self {
+        settings.iter().fold(self, |options, (key, value)| options.with(key, value))
+    }
+}
+
+/// What differs between worlds, where a test has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The parts that can be stopped, killed and paused, each by itself.
+    pub parts: &'static [Part],
+    /// Where the fact database is, for tests that damage it.
+    pub database: Database,
+}
+
+/// A part of a world that runs by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The process that serves HTTP. Embedded, it is the relay, the log and the projectors as well.
+    Server,
+}
+
+/// A fact database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    /// The file `tidings.db` in the data folder.
+    Sqlite,
+}
+
+/// A running Tidings. Dropping it ends every process of it.
+#[derive(Debug)]
+pub struct World {
+    kind: Kind,
+    client: reqwest::Client,
+    tokens: Mutex<HashMap<String, String>>,
+    /// Whether a server is meant to run now.
+    up: watch::Sender<bool>,
+}
+
+/// The worlds there are; which one is run is configuration.
+#[derive(Debug)]
+enum Kind {
+    Embedded(Embedded),
+}
+
+impl World {
+    /// The world that the environment chooses, running.
+    pub async fn start_with(options: Options) -> Self {
+        match std::env::var(WORLD_VARIABLE).as_deref() {
+            Err(_) | Ok("embedded") => Self::on(Kind::Embedded(Embedded::new(options))).await,
+            Ok(other) => panic!("{WORLD_VARIABLE}={other}: the worlds are: embedded"),
+        }
+    }
+
+    /// The embedded world with the default configuration, running.
+    pub async fn embedded(binary: &Path) -> Self {
+        Self::on(Kind::Embedded(Embedded::new(Options::new(binary)))).await
+    }
+
+    async fn on(kind: Kind) -> Self {
+        // A proxy of the machine has no business between a test and its server.
+        let client = reqwest::Client::builder().no_proxy().timeout(REQUEST_TIME_MAX).build().unwrap();
+        let world = Self { kind, client, tokens: Mutex::default(), up: watch::Sender::new(false) };
+        world.start().await;
+        world
+    }
+
+    /// What this world has.
+    pub fn capabilities(&self) -> Capabilities {
+        match &self.kind {
+            Kind::Embedded(_) => Capabilities { parts: &[Part::Server], database: Database::Sqlite },
+        }
+    }
+
+    fn embedded_kind(&self) -> &Embedded {
+        match &self.kind {
+            Kind::Embedded(embedded) => embedded,
+        }
+    }
+
+    /// Where the server is: `http://127.0.0.1:PORT`. It changes with each start.
+    pub fn url(&self) -> String {
+        self.embedded_kind().url()
+    }
+
+    /// The HTTP client.
+    pub fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
+
+    /// The folder in which commands and servers work.
+    pub fn data_folder(&self) -> PathBuf {
+        self.embedded_kind().data_folder()
+    }
+
+    /// A folder that lives as long as the world, for files of the test.
+    pub fn scratch_folder(&self) -> &Path {
+        self.embedded_kind().scratch_folder()
+    }
+
+    // ---- parts
+
+    /// Starts the server and waits until it is ready.
+    pub async fn start(&self) {
+        self.start_on_conditions(&[]).await;
+    }
+
+    /// Starts the server with these variables in its environment, and waits until it is ready.
+    pub async fn start_on_conditions(&self, variables: &[(&str, &str)]) {
+        assert!(self.try_start(variables).await, "the server ended instead of serving");
+        loop {
+            let ready = self.client.get(format!("{}/health/ready", self.url())).send().await;
+            if ready.expect("a server that printed its address answers").status().is_success() {
+                self.up.send_replace(true);
+                return;
+            }
+        }
+    }
+
+    /// Starts the server; false when it ended before it said where it is.
+    pub async fn try_start(&self, variables: &[(&str, &str)]) -> bool {
+        self.embedded_kind().start(variables).await
+    }
+
+    /// Asks the server to end (SIGTERM) and waits until it has.
+    pub async fn stop(&self) -> ExitStatus {
+        self.up.send_replace(false);
+        self.embedded_kind().end_by(Signal::TERM).await
+    }
+
+    /// Kills the server (SIGKILL) and waits until it is gone.
+    pub async fn kill(&self) -> ExitStatus {
+        self.up.send_replace(false);
+        self.embedded_kind().end_by(Signal::KILL).await
+    }
+
+    /// Waits until the server ends by itself.
+    pub async fn ended(&self) -> ExitStatus {
+        self.up.send_replace(false);
+        self.embedded_kind().ended().await
+    }
+
+    /// Waits while there is no server, as a client does who tries again.
+    pub async fn is_up(&self) {
+        let up = self.up.subscribe().wait_for(|up| *up).await.map(|up| *up);
+        assert!(up.unwrap(), "the world outlives its borrow");
+    }
+
+    /// Freezes the server (SIGSTOP).
+    pub fn pause(&self) {
+        self.embedded_kind().signal(Signal::STOP);
+    }
+
+    /// Lets a frozen server go on (SIGCONT).
+    pub fn resume(&self) {
+        self.embedded_kind().signal(Signal::CONT);
+    }
+
+    /// Stops the server in order and starts it again.
+    pub async fn restart(&self) {
+        let status = self.stop().await;
+        assert!(status.success(), "an orderly end: {status}");
+        self.start().await;
+    }
+
+    // ---- the command line
+
+    /// A command on the data folder, with the world's configuration, to be run.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        self.embedded_kind().command(arguments)
+    }
+
+    /// Runs a command to its end.
+    pub async fn output(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(arguments);
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+    }
+
+    /// Runs a command that must succeed, and answers what it printed.
+    pub async fn run(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments).await;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "tidings {arguments:?}: {}: {errors}", output.status);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Starts a command that the test may kill.
+    pub fn spawn(&self, arguments: &[&str]) -> Process {
+        Process::start(self.command(arguments), "the binary should be there")
+    }
+
+    /// A bearer token of `user`.
+    pub async fn token(&self, user: User) -> String {
+        self.minted(&["token", "--user", &user.to_string()]).await
+    }
+
+    /// A bearer token that administrates.
+    pub async fn admin_token(&self) -> String {
+        self.minted(&["token", "--admin"]).await
+    }
+
+    async fn minted(&self, arguments: &[&str]) -> String {
+        let name = arguments.join(" ");
+        let known = self.tokens.lock().unwrap().get(&name).cloned();
+        if let Some(token) = known {
+            return token;
+        }
+        let token = self.run(arguments).await.trim().to_owned();
+        self.tokens.lock().unwrap().insert(name, token.clone());
+        token
+    }
+
+    /// Compares everything that is derived with its facts, by `tidings verify`. There must be no
+    /// difference, whatever the server is doing meanwhile.
+    pub async fn verify(&self) -> Value {
+        let output = self.output(&["verify", "--json"]).await;
+        let (printed, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "verify: {}: {printed} {errors}", output.status);
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
+    }
+
+    // ---- callers, and what every test asks
+
+    /// Somebody without credentials.
+    pub fn nobody(&self) -> Caller<'_> {
+        Caller::new(self, None)
+    }
+
+    /// Somebody with these credentials.
+    pub fn bearer(&self, token: &str) -> Caller<'_> {
+        Caller::new(self, Some(token.to_owned()))
+    }
+
+    /// A user.
+    pub async fn user(&self, user: User) -> Caller<'_> {
+        Caller::new(self, Some(self.token(user).await))
+    }
+
+    /// An admin.
+    pub async fn admin(&self) -> Caller<'_> {
+        Caller::new(self, Some(self.admin_token().await))
+    }
+
+    /// Registers users by their ids, with the handle `u{id}`.
+    pub async fn register(&self, users: RangeInclusive<User>) {
+        let admin = self.admin().await;
+        let users: Vec<User> = users.collect();
+        for some in users.chunks(REGISTRATIONS_AT_ONCE) {
+            let one = |user: &User| {
+                let body = json!({ "user_id": user.to_string(), "handle": format!("u{user}") });
+                sent(admin.request(reqwest::Method::POST, "/v1/admin/users").json(&body))
+            };
+            for answer in join_all(some.iter().map(one)).await {
+                answer.json(201);
+            }
+        }
+    }
+
+    /// Runs all queued work to quiescence: everything that is committed now has been applied, and
+    /// nothing waits for a retry.
+    pub async fn drain(&self) -> Value {
+        let admin = self.admin().await;
+        let flow = admin.read("/v1/admin/flow?settle_ms=60000").await;
+        assert_eq!(flow["settled"], true, "the flow does not settle: {flow}");
+        flow
+    }
+
+    /// Reads the flow until it is as wanted, which may take as long as a request may.
+    pub async fn flow_until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let admin = self.admin().await;
+        let watched = async {
+            loop {
+                let flow = admin.read("/v1/admin/flow").await;
+                if wanted(&flow) {
+                    return flow;
+                }
+            }
+        };
+        tokio::time::timeout(REQUEST_TIME_MAX, watched).await.expect("the flow should come to what is waited for")
+    }
+
+    /// Waits until every projector has passed all that is committed, also where keys are parked.
+    pub async fn passed(&self) -> Value {
+        let head = self.head().await;
+        let passed = |stage: &Value| stage["stage"] != "projector" || stage["position"].as_u64() >= Some(head);
+        self.flow_until(|flow| flow["stages"].as_array().unwrap().iter().all(passed)).await
+    }
+
+    /// Offset of the newest event.
+    pub async fn head(&self) -> u64 {
+        self.admin().await.read("/v1/admin/flow").await["log"]["head"].as_u64().unwrap()
+    }
+
+    /// Every event after an offset, as CloudEvents, in order.
+    pub async fn events(&self, after: u64) -> Vec<Value> {
+        let admin = self.admin().await;
+        let items = admin.pages("/v1/admin/events", 100).await;
+        let later = items.into_iter().filter(|item| item["offset"].as_u64().unwrap() > after);
+        later.map(|mut item| item["event"].take()).collect()
+    }
+
+    /// What the parking lot holds.
+    pub async fn parked(&self) -> Vec<Value> {
+        self.admin().await.read("/v1/admin/parked").await["items"].as_array().unwrap().clone()
+    }
+
+    /// The sum of a metric over its labels; 0 when it was never counted.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let text = self.admin().await.get("/metrics").await.text;
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let mine = lines.filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+        mine.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    }
+
+    /// The followers of a user, by cursor, as an admin sees them.
+    pub async fn followers(&self, user: User) -> Vec<User> {
+        ids(&self.admin().await.pages(&format!("/v1/users/{user}/followers"), 100).await, "user_id")
+    }
+
+    /// Whom a user follows, by cursor, as an admin sees it.
+    pub async fn followings(&self, user: User) -> Vec<User> {
+        ids(&self.admin().await.pages(&format!("/v1/users/{user}/following"), 100).await, "user_id")
+    }
+
+    /// How many a user follows, and how many follow him.
+    pub async fn counters(&self, user: User) -> (u64, u64) {
+        let counters = self.admin().await.read(&format!("/v1/users/{user}/counters")).await;
+        (counters["followings"].as_u64().unwrap(), counters["followers"].as_u64().unwrap())
+    }
+}
