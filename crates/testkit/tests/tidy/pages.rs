@@ -68,7 +68,8 @@ fn every_problem_has_a_page_and_every_page_a_problem() {
             findings.push(format!("docs/errors/{name}.md: say that its type is `/problems/{name}`"));
         }
     }
-    for file in texts() {
+    // A test may ask for a page that is not there.
+    for file in texts().iter().filter(|file| !file.path.contains("/tests/")) {
         for name in file.text.split("/problems/").skip(1).map(slug).filter(|name| !name.is_empty()) {
             if !pages.contains(&name) {
                 findings.push(format!("{}: `/problems/{name}` has no page in docs/errors", file.path));
