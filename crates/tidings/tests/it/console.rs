@@ -2,37 +2,62 @@
 //! keyboard, and that the browser has nothing to complain about.
 
 mod browser;
-mod site;
-mod spawned;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use browser::{Browser, ENTER, TAB};
+use futures::future::join_all;
 use serde_json::{Value, json};
-use site::Site;
+use tidings_testkit::{World, model::Change};
 
 /// The browser logs the 401 by which a page learns that nobody is logged in.
 const NOT_LOGGED_IN: &str = "/console/session - Failed to load resource: the server responded with a status of 401";
 
+/// Users 1, 2, ...
 const HANDLES: [&str; 24] = [
     "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "iris", "jade", "kelp", "lark", "maple",
     "north", "opal", "pine", "quill", "reed", "sable", "tern", "umber", "vale", "wren", "yarrow",
 ];
 
-async fn logged_in() -> (Site, Browser) {
-    let site = Site::start();
+/// The picture for the README takes more traffic than a person's bucket holds.
+async fn world() -> World {
+    super::world(&[("rate.follow_capacity", "10000")]).await
+}
+
+async fn logged_in() -> (World, Browser) {
+    let world = world().await;
     let browser = Browser::start().await;
-    browser.open(&site.login_link()).await;
+    browser.open(&login_link(&world).await).await;
     browser.see_text("h1", "Flow").await;
-    (site, browser)
+    (world, browser)
+}
+
+/// A fresh one-time link into the console.
+async fn login_link(world: &World) -> String {
+    let printed = world.run(&["login-link"]).await;
+    let (_, rest) = printed.split_once("/login?link=").unwrap_or_else(|| panic!("no link in: {printed}"));
+    let secret: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+    url(world, &format!("/login?link={secret}"))
+}
+
+fn url(world: &World, path: &str) -> String {
+    format!("{}{path}", world.url())
+}
+
+async fn register(world: &World, handles: &[&str]) {
+    let admin = world.admin().await;
+    for (index, handle) in handles.iter().enumerate() {
+        let body = json!({ "user_id": (index + 1).to_string(), "handle": handle });
+        admin.post("/v1/admin/users", &body).await.json(201);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_session_there_is_a_login_and_nothing_else() {
-    let site = Site::start();
+    let world = world().await;
     let browser = Browser::start().await;
     for path in ["/", "/#/events", "/#/users/1", "/#/parked"] {
-        browser.open(&site.url(path)).await;
+        browser.open(&url(&world, path)).await;
         browser.see_text("h1", "Log in").await;
         let text = browser.text().await;
         assert!(text.contains("tidings login-link") && text.contains("tidings token --admin"), "{text}");
@@ -48,20 +73,20 @@ async fn without_a_session_there_is_a_login_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_one_time_link_logs_in_once_and_leaves_no_secret_in_the_address() {
-    let site = Site::start();
+    let world = world().await;
     let browser = Browser::start().await;
-    let link = site.login_link();
+    let link = login_link(&world).await;
     browser.open(&link).await;
     browser.see_text("h1", "Flow").await;
-    assert_eq!(browser.url().await, site.url("/#/flow"));
+    assert_eq!(browser.url().await, url(&world, "/#/flow"));
 
     browser.click("#logout").await;
     browser.see_text("main", "You are logged out").await;
     browser.open(&link).await;
     browser.see_text("[role=alert]", "This link does not work").await;
-    assert_eq!(browser.url().await, site.url("/"));
+    assert_eq!(browser.url().await, url(&world, "/"));
 
-    let token = site.admin_token();
+    let token = world.admin_token().await;
     browser.run("document.querySelector('#token').value = arguments[0]", vec![json!(token)]).await;
     browser.click("button[type=submit]").await;
     browser.see_text("h1", "Flow").await;
@@ -70,30 +95,28 @@ async fn a_one_time_link_logs_in_once_and_leaves_no_secret_in_the_address() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follow_made_by_http_shows_in_the_flow_in_the_events_and_at_both_users() {
-    let (site, browser) = logged_in().await;
+    let (world, browser) = logged_in().await;
     browser.prefer("light").await;
     browser.resize(1360, 840).await;
-    site.register(&HANDLES).await;
+    register(&world, &HANDLES).await;
     // More events than one answer of the events page holds.
-    for follower in 2..=24 {
-        let token = site.user_token(follower);
-        site.relate(&token, 1, true).await;
-        if follower != 2 {
-            site.relate(&token, 2, true).await;
-        }
+    for follower in 3..=24 {
+        let follower = world.user(follower).await;
+        follower.follow(1).await;
+        follower.follow(2).await;
     }
-    let flow = site.settled().await;
+    let flow = world.drain().await;
 
     let relation = "[data-stage=projector][data-name=relation]";
     let head = flow["log"]["head"].as_u64().unwrap();
-    assert!(head >= 69, "24 registrations and 45 follows are events: {flow}");
+    assert!(head >= 68, "24 registrations and 44 follows are events: {flow}");
     browser.see_text("[data-stage=log] [data-metric=head]", &head.to_string()).await;
-    browser.see_text("[data-stage=facts][data-name='ledger.relation'] [data-metric=total]", "45").await;
+    browser.see_text("[data-stage=facts][data-name='ledger.relation'] [data-metric=total]", "44").await;
     see_exact(&browser, &format!("{relation} [data-metric=lag]"), "0").await;
     see_exact(&browser, &format!("{relation} [data-metric=parked]"), "0").await;
     see_exact(&browser, "[data-metric=behind]", "up to date").await;
     browser.see_text("#verdict", "Every projection is up to date").await;
-    traffic_for_a_picture(&site).await;
+    traffic_for_a_picture(&world).await;
     browser.see_text("#verdict", "Every projection is up to date").await;
     browser.picture("console-flow-light").await;
     browser.prefer("dark").await;
@@ -103,7 +126,7 @@ async fn a_follow_made_by_http_shows_in_the_flow_in_the_events_and_at_both_users
     browser.resize(1360, 840).await;
     browser.prefer("light").await;
 
-    browser.open(&site.url("/#/events")).await;
+    browser.open(&url(&world, "/#/events")).await;
     browser.click(".events > li:first-child summary").await;
     browser.see_text(".json", "\"type\": \"relation.").await;
     for content in ["\"partitionkey\": ", "\"from\": ", "\"to\": "] {
@@ -113,13 +136,13 @@ async fn a_follow_made_by_http_shows_in_the_flow_in_the_events_and_at_both_users
     browser.picture("console-events").await;
     older_events_go_back_to_the_first(&browser).await;
 
-    browser.open(&site.url("/#/users")).await;
+    browser.open(&url(&world, "/#/users")).await;
     browser.click("#find-user").await;
     browser.type_keys(&format!("amber{ENTER}")).await;
-    see_exact(&browser, "[data-counter=followers]", "23").await;
-    browser.see_text("#followers", "20 of 23 shown").await;
+    see_exact(&browser, "[data-counter=followers]", "22").await;
+    browser.see_text("#followers", "20 of 22 shown").await;
     browser.click("#followers button").await;
-    browser.see_text("#followers", "23 users").await;
+    browser.see_text("#followers", "22 users").await;
     browser.click("#followers tbody a").await;
     browser.see_text("#following tbody", "amber").await;
 
@@ -148,44 +171,43 @@ async fn older_events_go_back_to_the_first(browser: &Browser) {
 }
 
 /// Two minutes of follows and unfollows for the picture in the README; only where one is asked for.
-async fn traffic_for_a_picture(site: &Site) {
+async fn traffic_for_a_picture(world: &World) {
     if std::env::var_os("TIDINGS_SCREENSHOTS").is_none() {
         return;
     }
-    let tokens: Vec<String> = (2..=24).map(|user| site.user_token(user)).collect();
+    let users = join_all((3..=24).map(|user| world.user(user))).await;
     let mut beats = tokio::time::interval(Duration::from_millis(100));
-    for beat in 0_u32..1_200 {
+    for beat in 0..1_200_u32 {
         beats.tick().await;
         // A tide, so that the lines of the picture have something to show.
-        let phase = f64::from(beat) / 160.0;
-        let writes = (6.0 + 5.0 * phase.sin() + f64::from(beat % 3)) as u32;
-        let round = (0..writes).map(|n| {
-            let token = &tokens[((beat * 7 + n) % 23) as usize];
-            let target = 1 + (beat + n) % 12;
-            let own = (beat * 7 + n) % 23 + 2;
-            async move {
-                if own != target {
-                    site.relate(token, target, target == 1 || (beat + n) % 5 != 0).await;
-                }
-            }
+        let height = 6.0 + 5.0 * (f64::from(beat) / 160.0).sin();
+        let wave = (0..height as u64).map(|n| {
+            let turn = u64::from(beat) * 7 + n;
+            // Twelve targets, so that lists stay on one page; following amber again changes nothing.
+            let (target, own) = (turn / 22 % 12 + 3, turn % 22 + 3);
+            let target = if target == own { 1 } else { target };
+            let change = if target != 1 && turn / 264 % 2 == 1 { Change::Unfollow } else { Change::Follow };
+            users[(turn % 22) as usize].change(change, target)
         });
-        futures::future::join_all(round).await;
+        for answer in join_all(wave).await {
+            answer.json(200);
+        }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_keyboard_alone_reaches_and_works_every_control() {
-    let (site, browser) = logged_in().await;
-    site.register(&HANDLES[..3]).await;
-    site.relate(&site.user_token(2), 1, true).await;
-    site.settled().await;
+    let (world, browser) = logged_in().await;
+    register(&world, &HANDLES[..3]).await;
+    world.user(2).await.follow(1).await;
+    world.drain().await;
     for (path, ready) in [
         ("/#/flow", "[data-stage=projector]"),
         ("/#/events", ".events > li"),
         ("/#/users/1", "#followers tbody tr"),
         ("/#/parked", ".empty:not([hidden])"),
     ] {
-        browser.open(&site.url(path)).await;
+        browser.open(&url(&world, path)).await;
         browser.see(ready).await;
         browser.reload().await;
         browser.see(ready).await;
@@ -220,7 +242,8 @@ async fn mark_controls(browser: &Browser) -> BTreeSet<String> {
     let script = "
         const all = 'a[href], button, input, select, textarea, summary, [tabindex=\"0\"]';
         const shown = [...document.querySelectorAll(all)].filter((each) => each.checkVisibility());
-        return shown.map((each, i) => (each.dataset.stop = `${i} ${each.tagName} ${each.id} ${each.textContent.trim()}`))";
+        const name = (each, i) => `${i} ${each.tagName} ${each.id} ${each.textContent.trim()}`;
+        return shown.map((each, i) => (each.dataset.stop = name(each, i)))";
     strings(&browser.run(script, vec![]).await)
 }
 
@@ -248,7 +271,7 @@ fn strings(value: &Value) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dark_and_light_follow_the_system_until_somebody_chooses() {
-    let (_site, browser) = logged_in().await;
+    let (_world, browser) = logged_in().await;
     browser.see("[data-stage=projector]").await;
     browser.prefer("light").await;
     assert!(!is_dark(&browser).await);
@@ -279,19 +302,22 @@ async fn is_dark(browser: &Browser) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_gone_is_said_to_be_gone_and_taken_up_again_when_it_is_back() {
-    let (mut site, browser) = logged_in().await;
+    let (world, browser) = logged_in().await;
     browser.see("[data-stage=projector]").await;
-    site.kill();
+    world.kill().await;
     browser.see_text("#banner", "The server is not reachable").await;
     // Longer than the page's own rhythm of a second: it has to be woken, not just to go on.
     let long = "return /for ([2-9]|\\d\\d)/.test(document.querySelector('#link-state').title)";
     browser.until(long, vec![], "an outage of two seconds").await;
-    site.serve();
+    // Where the page looks for it; the world's own start would take another port.
+    let address = world.url();
+    let server = world.spawn(&["serve", "--listen", address.trim_start_matches("http://")]);
+    server.line_containing(&address);
     let gone = "return document.querySelector('#banner').hidden && !document.body.classList.contains('stale')";
     browser.until(gone, vec![], "the end of the banner").await;
     // The session outlives the server, and the page shows what the new one says.
-    site.register(&HANDLES[..2]).await;
-    site.relate(&site.user_token(2), 1, true).await;
+    register(&world, &HANDLES[..2]).await;
+    world.user(2).await.follow(1).await;
     browser.see_text("[data-stage=facts][data-name='ledger.relation'] [data-metric=total]", "1").await;
     assert_eq!(browser.errors(&["ERR_CONNECTION_REFUSED"]).await, Vec::<String>::new());
 }

@@ -14,8 +14,7 @@ use fantoccini::{
     elements::Element,
 };
 use serde_json::{Value, json};
-
-use super::spawned::Spawned;
+use tidings_testkit::Process;
 
 /// How long the page may take to show what a test waits for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -30,7 +29,7 @@ pub(crate) const ENTER: char = '\u{E007}';
 pub(crate) struct Browser {
     client: Client,
     session: String,
-    driver: Spawned,
+    driver: Process,
     port: u16,
     // Chromium's profile: its storage and cookies are this test's alone.
     _profile: tempfile::TempDir,
@@ -42,7 +41,7 @@ impl Browser {
         let mut command = Command::new("chromedriver");
         command.arg("--port=0");
         let driver =
-            Spawned::start(command, "the console is tested in Chromium: install `chromium` and `chromium-driver`");
+            Process::start(command, "the console is tested in Chromium: install `chromium` and `chromium-driver`");
         let line = driver.line_containing("started successfully on port");
         let port = line.rsplit(' ').next().unwrap().trim_end_matches('.').parse().unwrap();
         let profile = tempfile::tempdir().unwrap();
