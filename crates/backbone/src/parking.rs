@@ -180,7 +180,8 @@ pub(crate) async fn remove_applied(
     let sql = "UPDATE parked_key SET attempts = 0, next_attempt_at = ? WHERE projector = ? AND event_key = ?";
     conn.execute(doing, sql, vec![at.0.into(), projector.into(), key.into()]).await?;
     let sql = "DELETE FROM parked_key WHERE projector = ? AND event_key = ? AND NOT EXISTS \
-               (SELECT 1 FROM parked_event e WHERE e.projector = parked_key.projector AND e.event_key = parked_key.event_key)";
+               (SELECT 1 FROM parked_event e \
+               WHERE e.projector = parked_key.projector AND e.event_key = parked_key.event_key)";
     conn.execute(doing, sql, vec![projector.into(), key.into()]).await.map(drop)
 }
 
@@ -194,7 +195,8 @@ pub(crate) async fn note_failure(
     next_attempt_at: Option<Timestamp>,
 ) -> Result<()> {
     let state = if next_attempt_at.is_some() { State::Retrying } else { State::Dead };
-    let sql = "UPDATE parked_key SET state = ?, attempts = ?, error = ?, next_attempt_at = COALESCE(?, next_attempt_at) \
+    let sql = "UPDATE parked_key SET state = ?, attempts = ?, error = ?, \
+               next_attempt_at = COALESCE(?, next_attempt_at) \
                WHERE projector = ? AND event_key = ?";
     let args = vec![
         state.code().into(),

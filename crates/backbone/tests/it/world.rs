@@ -271,7 +271,8 @@ impl Decide for Switches {
             if is_on == *turn {
                 continue;
             }
-            let sql = "INSERT INTO switch (name, is_on) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET is_on = excluded.is_on";
+            let sql = "INSERT INTO switch (name, is_on) VALUES (?, ?) \
+                       ON CONFLICT (name) DO UPDATE SET is_on = excluded.is_on";
             conn.execute("turning a switch", sql, vec![name.as_str().into(), (*turn).into()]).await?;
             let event = Event {
                 id: self.ids.next(at),

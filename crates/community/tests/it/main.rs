@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bucket;
-mod common;
 mod concurrency;
 mod counters;
 mod facts;
+mod in_common;
 mod lists;
 mod model;
 mod projector;

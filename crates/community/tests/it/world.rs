@@ -137,7 +137,8 @@ impl World {
         let mine: Vec<Recorded> =
             batch.iter().filter(|recorded| recorded.event.event_type.starts_with("relation.")).cloned().collect();
         RelationProjector.apply(&mine, conn.reborrow()).await.unwrap();
-        let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES ('relation', 0, ?, 0) \
+        let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) \
+                   VALUES ('relation', 0, ?, 0) \
                    ON CONFLICT (projector, part) DO UPDATE SET log_offset = excluded.log_offset";
         conn.execute("moving on", sql, vec![last.into()]).await.unwrap();
         tx.commit().await.unwrap();
