@@ -6,10 +6,12 @@
 
 mod access;
 mod admin;
+mod body;
 mod console;
 mod cursor;
 mod docs;
 mod edge;
+mod flow;
 mod health;
 mod input;
 mod listener;

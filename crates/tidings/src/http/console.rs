@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 
 use super::{
     access::{self, SESSION_COOKIE, blocking, same_origin},
-    input::{self, PathText, cookie},
+    body,
+    input::{PathText, cookie},
     moment::Moment,
     problem::{Name, Problem},
     state::{App, AppState},
@@ -109,7 +110,7 @@ pub(super) struct Session {
 )]
 pub(super) async fn log_in(
     State(app): State<AppState>,
-    input::Json(credentials): input::Json<Credentials>,
+    body::Json(credentials): body::Json<Credentials>,
 ) -> Result<Response, Problem> {
     match (credentials.link, credentials.token) {
         (Some(secret), None) => {

@@ -14,7 +14,7 @@ use tidings_backbone::clock::Stopwatch;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    admin::{FLOW_PATH, SETTLE_TIME_MAX},
+    flow::{FLOW_PATH, SETTLE_TIME_MAX},
     problem::{self, Name, Problem},
     request_id::{self, RequestId},
     state::AppState,

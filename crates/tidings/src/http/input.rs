@@ -1,24 +1,17 @@
-//! What a request brings, parsed: path, query, body, headers. Whatever is malformed becomes a
-//! problem that names it.
+//! What a request brings, parsed: path, query, headers. Whatever is malformed becomes a problem that
+//! names it. Bodies are read in `body`.
 
 use std::{borrow::Cow, net::SocketAddr};
 
 use axum::{
-    body::Body,
-    extract::{ConnectInfo, FromRequest, FromRequestParts, Query as AxumQuery, RawPathParams, Request},
+    extract::{ConnectInfo, FromRequestParts, Query as AxumQuery, RawPathParams},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
 use tidings_backbone::idempotency::IdempotencyKey;
 use tidings_community::UserId;
 use tidings_event::Metadata;
 
-use super::{
-    problem::{Name, Problem},
-    request_id::RequestId,
-    state::AppState,
-};
+use super::{problem::Problem, request_id::RequestId};
 use crate::auth::sha256;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -114,58 +107,8 @@ impl Query {
 }
 
 /// A name that came with the request, cut so that the answer stays small.
-fn shortened(name: &str) -> String {
+pub(super) fn shortened(name: &str) -> String {
     name.chars().take(64).collect()
-}
-
-/// A JSON body.
-pub(super) struct Json<T>(pub(super) T);
-
-impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
-        if !is_json(request.headers()) {
-            let detail = "the body must be JSON, with `content-type: application/json`";
-            return Err(Problem::new(Name::UnsupportedMediaType).detail(detail));
-        }
-        let bytes = read_body(request.into_body(), state.config.http.body_bytes_max).await?;
-        let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let path = error.path().to_string();
-            malformed_body(&path, error.inner())
-        })?;
-        reader.end().map_err(|error| malformed_body(".", &error))?;
-        Ok(Self(value))
-    }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = media_type.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
-}
-
-async fn read_body(body: Body, bytes_max: usize) -> Result<axum::body::Bytes, Problem> {
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Problem::new(Name::BodyTooLarge)),
-        Err(_) => Err(Problem::field("body", "could not be read to its end")),
-    }
-}
-
-fn malformed_body(path: &str, error: &serde_json::Error) -> Problem {
-    let text = error.to_string();
-    // A field that is missing or unknown has no path of its own; the reader quotes its name.
-    let named = |start: &str| text.strip_prefix(start).and_then(|rest| rest.split('`').next());
-    if let Some(name) = named("missing field `") {
-        return Problem::field(name, "is missing");
-    }
-    if let Some(name) = named("unknown field `") {
-        return Problem::field(shortened(name), "is not a field of this body");
-    }
-    let field = if matches!(path, "." | "?") { "body" } else { path };
-    Problem::field(shortened(field), format!("is malformed: {text}"))
 }
 
 /// The `Idempotency-Key` header, if there is one, for a request of this content by `scope`.

@@ -14,7 +14,7 @@ use super::{
     access::{self, Access},
     admin, console, docs,
     edge::{self, Edge},
-    health,
+    flow, health,
     problem::{Name, Problem},
     relation,
     state::AppState,
@@ -58,7 +58,7 @@ pub(super) fn declared() -> Vec<Declared> {
         api(Member, routes!(user::user_by_handle)),
         api(Admin, routes!(user::register)),
         // For operators
-        api(Admin, routes!(admin::flow)),
+        api(Admin, routes!(flow::flow)),
         api(Admin, routes!(admin::events)),
         api(Admin, routes!(admin::event)),
         api(Admin, routes!(admin::parked)),

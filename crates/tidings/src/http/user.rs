@@ -17,7 +17,8 @@ use tidings_community::{
 use utoipa::ToSchema;
 
 use super::{
-    input::{self, Origin, PathUser, Query, idempotency_key},
+    body,
+    input::{Origin, PathUser, Query, idempotency_key},
     problem::{Name, Problem},
     state::AppState,
 };
@@ -125,7 +126,7 @@ pub(super) async fn register(
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,
     Origin(metadata): Origin,
-    input::Json(NewUser { user_id, handle }): input::Json<NewUser>,
+    body::Json(NewUser { user_id, handle }): body::Json<NewUser>,
 ) -> Result<(StatusCode, Json<RegisteredUser>), Problem> {
     let id = user_id.map(|id| id.to_string()).unwrap_or_default();
     let content = [id.as_bytes(), handle.as_str().as_bytes()];
