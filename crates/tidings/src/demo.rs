@@ -39,16 +39,17 @@ pub async fn serve(options: Options, config_file: Option<&Path>) -> Result<()> {
     let server = Server::start_on(store.clone(), config, install_metrics()).await?;
     let stop = CancellationToken::new();
     tokio::spawn(cancel_on_signal(stop.clone()));
-    load_if_empty(&store, &server, &stop).await?;
+    let community = Community::generate(USERS, SEED);
+    load_if_empty(&community, &store, &server, &stop).await?;
     if !stop.is_cancelled() {
         announce(&server)?;
-        let commands = commands::of(&store, server.address(), config_file).await?;
+        let commands = commands::of(&store, server.address(), config_file, community.most_followed()).await?;
         commands::announce(&commands)?;
     }
     server.run(stop).await
 }
 
-async fn load_if_empty(store: &Store, server: &Server, stop: &CancellationToken) -> Result<()> {
+async fn load_if_empty(community: &Community, store: &Store, server: &Server, stop: &CancellationToken) -> Result<()> {
     let loading = store.folder().join(LOADING_FILE);
     let is_empty = store.log().extent().await?.head.0 == 0;
     if !is_empty && !loading.try_exists().map_err(Error::file("looking for", &loading))? {
@@ -56,7 +57,6 @@ async fn load_if_empty(store: &Store, server: &Server, stop: &CancellationToken)
     }
     File::create(&loading).map_err(Error::file("creating", &loading))?;
     let stopwatch = Stopwatch::start();
-    let community = Community::generate(USERS, SEED);
     eprintln!("loading a generated community: {USERS} users, {} follows", community.follows.len());
     let mut loader = Loader::new(store.db.clone(), server.app().ledgers.clone());
     loader.register(community.users.iter().copied()).await?;

@@ -14,9 +14,14 @@ use crate::{Error, Result, store::Store};
 /// Events looked through for two users, when those of the demo are not there.
 const EVENTS_LOOKED_AT: usize = 1_000;
 
-/// Three commands for a server at `address`.
-pub(super) async fn of(store: &Store, address: SocketAddr, config_file: Option<&Path>) -> Result<[String; 3]> {
-    let (me, other) = two_users(store).await?;
+/// Three commands for a server at `address`: by the first user, about the demo's `celebrity`.
+pub(super) async fn of(
+    store: &Store,
+    address: SocketAddr,
+    config_file: Option<&Path>,
+    celebrity: Option<UserId>,
+) -> Result<[String; 3]> {
+    let (me, other) = two_users(store, celebrity).await?;
     let program = std::env::current_exe().map_err(|source| Error::System { doing: "finding this program", source })?;
     let mut token = format!("{} token --user {me} --data {}", word(&program)?, word(store.folder())?);
     if let Some(file) = config_file {
@@ -53,19 +58,21 @@ fn base(address: SocketAddr) -> String {
     }
 }
 
-/// Users 1 and 2, as the demo has them; in a folder with other data the first two that the log tells of.
-async fn two_users(store: &Store) -> Result<(UserId, UserId)> {
-    let (first, second) = (user(1)?, user(2)?);
+/// User 1 and the celebrity, as the demo has them; in a folder with other data the first two that the
+/// log tells of.
+async fn two_users(store: &Store, celebrity: Option<UserId>) -> Result<(UserId, UserId)> {
+    let first = user(1)?;
+    let other = celebrity.filter(|user| *user != first).map_or_else(|| user(2), Ok)?;
     let mut tx = store.db.read().await?;
-    let found = read::handles(&mut tx.conn(), &[first, second]).await?;
+    let found = read::handles(&mut tx.conn(), &[first, other]).await?;
     tx.rollback().await?;
     if found.len() == 2 {
-        return Ok((first, second));
+        return Ok((first, other));
     }
     let events = store.log().read(Offset(0), EVENTS_LOOKED_AT).await?;
     let registered = events.iter().filter(|recorded| recorded.event.event_type == "account.registered");
     let mut users = registered.filter_map(|recorded| recorded.event.aggregate_id.parse().ok());
-    Ok((users.next().unwrap_or(first), users.next().unwrap_or(second)))
+    Ok((users.next().unwrap_or(first), users.next().unwrap_or(other)))
 }
 
 fn user(id: i64) -> Result<UserId> {
