@@ -46,6 +46,17 @@ async fn a_page_is_served_from_memory_until_the_list_changes() {
 }
 
 #[tokio::test]
+async fn whom_an_account_follows_does_not_cost_it_its_page() {
+    let world = world(20).await;
+    let pages = TopPages::new(10);
+    let first = read(&world, &pages, 1, &Page::first(5)).await.unwrap();
+    rename(&world, first.entries[0].user_id.get(), "renamed").await;
+    world.done(follow(1, 2)).await;
+    world.drain().await;
+    assert_eq!(read(&world, &pages, 1, &Page::first(5)).await.unwrap(), first, "it is in memory");
+}
+
+#[tokio::test]
 async fn every_page_is_the_one_the_database_would_answer() {
     for fans in [12, 99, 100, 101, 130] {
         let world = world(fans).await;

@@ -110,6 +110,23 @@ async fn a_projection_ahead_of_its_position_is_found() {
 }
 
 #[tokio::test]
+async fn damage_to_a_row_whose_next_event_is_on_its_way_is_found() {
+    let world = world().await;
+    world.tick(1);
+    world.decide(&[unfollow(4, 1), follow(3, 2)]).await;
+    assert!(world.verify().await.is_clean());
+    for (damage, kind) in [
+        ("UPDATE follower SET updated_at = 7 WHERE from_user_id = 4", Kind::MirrorTime),
+        ("UPDATE follower SET created_at = 7 WHERE from_user_id = 3 AND to_user_id = 2", Kind::MirrorTime),
+        ("UPDATE follower SET version = 9 WHERE from_user_id = 4", Kind::MirrorVersion),
+    ] {
+        let before = world.verify().await.differences.get(&kind).copied().unwrap_or_default();
+        assert_eq!(world.tamper(damage, vec![]).await, 1);
+        assert_eq!(world.verify().await.differences[&kind], before + 1, "{damage}");
+    }
+}
+
+#[tokio::test]
 async fn many_differences_are_all_counted_and_some_shown() {
     let world = World::new(60).await;
     let commands: Vec<_> = (2..=60).map(|from| follow(from, 1)).collect();
