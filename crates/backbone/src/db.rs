@@ -1,6 +1,6 @@
 //! One SQL text for every engine: `?` placeholders, times as epoch milliseconds and ids as BIGINT.
 //!
-//! What differs between engines is in [`dialect`]; the driver is met only here. Migrations are
+//! What differs between engines is in `dialect`; the driver is met only here. Migrations are
 //! written per engine.
 
 mod dialect;
