@@ -6,6 +6,7 @@ mod community;
 use std::{
     fs::{self, File},
     path::Path,
+    time::Duration,
 };
 
 use tidings_backbone::clock::Stopwatch;
@@ -26,6 +27,8 @@ const USERS: u32 = 2_000;
 const SEED: u64 = 0x7119_1265;
 /// Follows loaded between two signs of progress.
 const STEP_FOLLOWS: usize = 4_096;
+/// How long the projectors may take for the community before it is served without.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(60);
 /// There while the community is being loaded, so that a demo which was killed is loaded to its end.
 const LOADING_FILE: &str = "demo.loading";
 
@@ -68,6 +71,11 @@ async fn load_if_empty(community: &Community, store: &Store, server: &Server, st
         loader.follow(follows).await?;
         loaded += follows.len();
         eprintln!("{:>3} %, {loaded} follows", loaded * 100 / community.follows.len());
+    }
+    // What is printed next reads lists and counters.
+    tokio::select! {
+        settled = server.app().projectors.settle(SETTLE_TIME_MAX) => drop(settled?),
+        () = stop.cancelled() => return Ok(()),
     }
     fs::remove_file(&loading).map_err(Error::file("removing", &loading))?;
     eprintln!("loaded in {:.1} s", stopwatch.seconds());

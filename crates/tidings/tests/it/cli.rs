@@ -1,0 +1,7 @@
+//! The commands on a data folder, with and without a server on it.
+
+mod demo;
+mod events;
+mod folder;
+mod import;
+mod verify;
