@@ -16,8 +16,13 @@ fn named(from: &str, to: &str) -> Columns {
     Columns::Named { from: from.to_owned(), to: to.to_owned() }
 }
 
-/// The follows as `(line, from, to)`, and the bad lines as `(line, reason)`.
-fn all<R: BufRead>(mut csv: FollowsCsv<R>) -> (Vec<(u64, i64, i64)>, Vec<(u64, String)>) {
+/// Line, follower, followed.
+type Follow = (u64, i64, i64);
+/// Line, reason.
+type Bad = (u64, String);
+
+/// The follows and the bad lines of a file.
+fn all<R: BufRead>(mut csv: FollowsCsv<R>) -> (Vec<Follow>, Vec<Bad>) {
     let (mut follows, mut bad) = (Vec::new(), Vec::new());
     while let Some(line) = csv.read().unwrap() {
         match line.follow {
