@@ -8,6 +8,7 @@
 mod apply;
 mod lease;
 mod position;
+mod reader;
 mod retry;
 mod runtime;
 mod status;

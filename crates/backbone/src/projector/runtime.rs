@@ -10,6 +10,7 @@ use super::{
     apply::Applier,
     lease::Lease,
     position,
+    reader::Reader,
     retry::{Gaps, retry_due},
     status::{Handle, Live, State},
 };
@@ -73,6 +74,7 @@ impl Runtime {
     pub fn with(mut self, projector: Arc<dyn Projector>, options: Options) -> Self {
         let live = self.handle.register(projector.name());
         self.tasks.push(Task {
+            reader: Reader::new(self.log.clone(), options.batch_events_max),
             projector,
             options,
             db: self.db.clone(),
@@ -125,6 +127,7 @@ struct Task {
     options: Options,
     db: Db,
     log: Log,
+    reader: Reader,
     clock: Clock,
     live: watch::Sender<Live>,
     /// Types already warned of, so that each is said once.
@@ -250,7 +253,7 @@ impl Task {
         if due == Some(Duration::ZERO) {
             retry_due(&self.applier(), &self.db).await?;
         }
-        let batch = self.log.read(at, self.options.batch_events_max).await?;
+        let batch = self.reader.read(at).await?;
         self.set_state(State::Running, None);
         let Some(last) = batch.last().map(|recorded| recorded.offset) else {
             let step = if due == Some(Duration::ZERO) { Step::Applied } else { Step::Idle(due) };
