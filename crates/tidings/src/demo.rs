@@ -41,7 +41,7 @@ pub async fn serve(options: Options, config_file: Option<&Path>) -> Result<()> {
     let store = Store::open(&data).await?;
     let server = Server::start_on(store.clone(), config, install_metrics()).await?;
     let stop = CancellationToken::new();
-    tokio::spawn(cancel_on_signal(stop.clone()));
+    cancel_on_signal(stop.clone());
     let community = Community::generate(USERS, SEED);
     load_if_empty(&community, &store, &server, &stop).await?;
     if !stop.is_cancelled() {

@@ -8,6 +8,7 @@
 
 mod options;
 mod parts;
+mod signals;
 
 use std::{io::Write as _, net::SocketAddr, path::PathBuf};
 
@@ -15,6 +16,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use parts::{install_metrics, projector_runtime};
+pub use signals::cancel_on_signal;
 
 use crate::{
     Error, Result,
@@ -110,9 +112,9 @@ impl Server {
 /// As [`Server::start`] and [`Server::run`].
 pub async fn serve(options: Options) -> Result<()> {
     let server = Server::start(options, install_metrics()).await?;
-    announce(&server)?;
     let shutdown = CancellationToken::new();
-    tokio::spawn(cancel_on_signal(shutdown.clone()));
+    cancel_on_signal(shutdown.clone());
+    announce(&server)?;
     server.run(shutdown).await
 }
 
@@ -143,41 +145,4 @@ async fn first_login_link(links: &Secrets, address: SocketAddr) -> Result<Option
         );
     let issued = issued.await.map_err(|source| Error::PartEnded { part: "making a link", source: Some(source) })?;
     Ok(issued?.map(|(secret, _)| login_link(address, &secret)))
-}
-
-/// The first signal asks for an orderly end; the second does not wait for it.
-pub async fn cancel_on_signal(shutdown: CancellationToken) {
-    signal().await;
-    tracing::info!("shutting down; a second signal ends at once");
-    shutdown.cancel();
-    signal().await;
-    tracing::warn!("ended by a second signal");
-    std::process::exit(130);
-}
-
-#[cfg(unix)]
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = match signal(SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(error) => {
-            tracing::error!(%error, "SIGTERM cannot be noticed");
-            return std::future::pending().await;
-        }
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        interrupted = tokio::signal::ctrl_c() => if let Err(error) = interrupted {
-            tracing::error!(%error, "SIGINT cannot be noticed");
-            terminate.recv().await;
-        }
-    }
-}
-
-#[cfg(not(unix))]
-async fn signal() {
-    if let Err(error) = tokio::signal::ctrl_c().await {
-        tracing::error!(%error, "an interrupt cannot be noticed");
-        std::future::pending::<()>().await;
-    }
 }

@@ -88,7 +88,7 @@ pub(super) async fn run(config: &Config, command: ImportCommand) -> Result<ExitC
 
     let store = Store::open(&config.data.dir).await?;
     let stop = CancellationToken::new();
-    tokio::spawn(serve::cancel_on_signal(stop.clone()));
+    serve::cancel_on_signal(stop.clone());
     let runtime = serve::projector_runtime(&store, config);
     let projectors = runtime.handle();
     let end = CancellationToken::new();
