@@ -1,0 +1,47 @@
+//! SIGTERM under load: what is in flight ends, nothing is lost or doubled, the exit status is 0.
+
+use tidings_testkit::random;
+
+use super::{Togglers, nothing_is_lost_or_doubled, progress};
+use crate::world;
+
+#[tokio::test]
+async fn an_orderly_end_under_load_loses_and_doubles_nothing_and_exits_with_0() {
+    let world = world(&[("rate.follow_capacity", "1000000")]).await;
+    let mut togglers = Togglers::new(&world, 1..=30, &[], &mut random::generator("orderly end")).await;
+    let ends = async |acknowledged: &_| {
+        for _ in 0..6 {
+            progress(acknowledged, 150).await;
+            let status = world.stop().await;
+            assert_eq!(status.code(), Some(0));
+            world.start().await;
+        }
+        progress(acknowledged, 50).await;
+    };
+    togglers.toggle_during(ends).await;
+    togglers.everything_acknowledged_holds().await;
+    let users: Vec<u64> = (1..=30).collect();
+    nothing_is_lost_or_doubled(&world, &togglers.versions(), &users).await;
+}
+
+#[tokio::test]
+async fn a_request_in_flight_when_the_end_begins_is_answered() {
+    let world = world(&[]).await;
+    world.register(1..=2).await;
+    let admin = world.admin().await;
+    // Waits as long as it is asked to, unless the server ends: then it is answered as things stand.
+    let mut hand = crate::database::Hand::in_database_of(&world).await;
+    hand.run("CREATE TRIGGER refuse BEFORE INSERT ON follower BEGIN SELECT RAISE(ABORT, 'no'); END").await;
+    world.user(1).await.follow(2).await;
+    world.passed().await;
+    let waiting = admin.get("/v1/admin/flow?settle_ms=60000");
+    let ending = async {
+        // The server has the request once it has answered one that was sent after it.
+        world.nobody().get("/health/live").await.json(200);
+        world.nobody().get("/health/live").await.json(200);
+        world.stop().await
+    };
+    let (flow, status) = futures::future::join(waiting, ending).await;
+    assert_eq!(flow.json(200)["settled"], false);
+    assert!(status.success());
+}

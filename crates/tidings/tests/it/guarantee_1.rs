@@ -1,0 +1,96 @@
+//! Guarantee 1: an event exists if and only if its fact committed. No path swallows an outbox error.
+
+use futures::future::join_all;
+use tidings_testkit::model::Change;
+
+use crate::{database::Hand, world};
+
+#[tokio::test]
+async fn an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other() {
+    let world = world(&[]).await;
+    world.register(1..=20).await;
+    let mut hand = Hand::in_database_of(&world).await;
+    hand.run(
+        "CREATE TRIGGER refuse BEFORE INSERT ON outbox WHEN NEW.aggregate_id = '7:1'
+         BEGIN SELECT RAISE(ABORT, 'the outbox is out of order'); END",
+    )
+    .await;
+    let callers = join_all((2..=20).map(|user| world.user(user))).await;
+    // Sent together, so that they are decided together.
+    let answers = join_all(callers.iter().map(|caller| caller.change(Change::Follow, 1))).await;
+    for (answer, user) in answers.iter().zip(2..) {
+        match user {
+            7 => answer.is_problem(500, "internal"),
+            _ => assert!(answer.outcome().changed),
+        }
+    }
+    assert_eq!(hand.number("SELECT COUNT(*) FROM following WHERE from_user_id = 7").await, 0);
+    assert_eq!(hand.uneven_pairs().await, 0);
+    let seventh = world.user(7).await;
+    assert_eq!(seventh.read("/v1/me/relations?ids=1").await["items"][0]["following"], false);
+
+    hand.run("DROP TRIGGER refuse").await;
+    assert_eq!(seventh.follow(1).await.version, 1, "the refused follow left no trace");
+    world.drain().await;
+    assert_eq!(world.counters(1).await, (0, 19));
+    world.verify().await;
+}
+
+#[tokio::test]
+async fn a_registration_whose_event_is_refused_registers_nobody() {
+    let world = world(&[]).await;
+    let mut hand = Hand::in_database_of(&world).await;
+    hand.run(
+        "CREATE TRIGGER refuse BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'the outbox is out of order'); END",
+    )
+    .await;
+    let admin = world.admin().await;
+    let ada = serde_json::json!({ "user_id": "1", "handle": "ada" });
+    admin.post("/v1/admin/users", &ada).await.is_problem(500, "internal");
+    admin.get("/v1/users/1").await.is_problem(404, "unknown-user");
+    hand.run("DROP TRIGGER refuse").await;
+    assert_eq!(admin.post("/v1/admin/users", &ada).await.json(201)["ordinal"], 0);
+}
+
+#[tokio::test]
+async fn a_fact_that_cannot_be_written_leaves_no_event() {
+    let world = world(&[]).await;
+    world.register(1..=3).await;
+    let head = world.head().await;
+    let mut hand = Hand::in_database_of(&world).await;
+    hand.run(
+        "CREATE TRIGGER refuse BEFORE INSERT ON following WHEN NEW.to_user_id = 2
+         BEGIN SELECT RAISE(ABORT, 'the table is out of order'); END",
+    )
+    .await;
+    let ada = world.user(1).await;
+    ada.change(Change::Follow, 2).await.is_problem(500, "internal");
+    assert_eq!(world.head().await, head);
+    assert!(ada.follow(3).await.changed);
+    assert_eq!(hand.uneven_pairs().await, 0);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_answer_leaves_fact_and_event_or_neither() {
+    let world = world(&[("rate.follow_capacity", "100000")]).await;
+    world.register(1..=60).await;
+    let callers = join_all((2..=60).map(|user| world.user(user))).await;
+    // Given up as soon as anything else is ready, which is at every stage of the request.
+    for round in 0..20_u32 {
+        let requests = join_all(callers.iter().map(|caller| caller.change(Change::Follow, 1)));
+        let given_up = async {
+            for _ in 0..round * 8 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = requests => {}
+            () = given_up => {}
+        }
+        join_all(callers.iter().map(|caller| caller.unfollow(1))).await;
+    }
+    world.drain().await;
+    assert_eq!(Hand::in_database_of(&world).await.uneven_pairs().await, 0);
+    world.verify().await;
+}

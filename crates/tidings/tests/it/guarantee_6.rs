@@ -1,0 +1,99 @@
+//! Guarantee 6: one bad event never stops other keys, and is never lost: bounded retries, then it is
+//! stored with its error and its key is parked.
+
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::{database::Hand, world};
+
+const TWO_QUICK_TRIES: &[(&str, &str)] =
+    &[("projector.retry_attempts", "2"), ("projector.retry_gap_ms", "10"), ("projector.retry_gap_max_ms", "10")];
+
+#[tokio::test]
+async fn poison_keys_die_each_by_its_own_tries_and_everybody_else_goes_on() {
+    let world = world(TWO_QUICK_TRIES).await;
+    world.register(1..=40).await;
+    let mut hand = Hand::in_database_of(&world).await;
+    hand.run(
+        "CREATE TRIGGER refuse BEFORE INSERT ON follower WHEN NEW.from_user_id % 4 = 0
+         BEGIN SELECT RAISE(ABORT, 'poison'); END",
+    )
+    .await;
+    let callers = join_all((2..=40).map(|user| world.user(user))).await;
+    join_all(callers.iter().map(|caller| caller.follow(1))).await;
+    world.drain().await;
+    let healthy: Vec<u64> = (2..=40).filter(|user| user % 4 != 0).collect();
+    assert_eq!(world.counters(1).await, (0, healthy.len() as u64));
+    let parked = world.parked().await;
+    assert_eq!(parked.len(), 10);
+    for key in &parked {
+        let (state, attempts, waiting) = (&key["state"], &key["attempts"], &key["waiting"]);
+        assert_eq!((state, attempts, waiting), (&json!("dead"), &json!(2), &json!(1)), "{key}");
+        assert!(key["error"].as_str().unwrap().contains("poison") && key["next_attempt_at"].is_null(), "{key}");
+    }
+    assert_eq!(world.metric("tidings_dead_total").await, 10.0);
+    world.verify().await;
+
+    // Later events of a dead key wait behind it, and whatever ends the server does not end that.
+    world.user(8).await.follow(2).await;
+    world.user(9).await.follow(2).await;
+    world.drain().await;
+    world.kill().await;
+    world.start().await;
+    world.drain().await;
+    let parked = world.parked().await;
+    let eighth = parked.iter().find(|key| key["key"] == "8").unwrap();
+    assert_eq!((parked.len(), &eighth["waiting"]), (10, &json!(2)));
+    assert_eq!(world.followers(2).await, [9]);
+    world.verify().await;
+}
+
+#[tokio::test]
+async fn an_event_from_the_future_parks_its_key_and_an_unknown_type_is_passed_over_and_counted() {
+    let world = world(TWO_QUICK_TRIES).await;
+    world.register(1..=5).await;
+    world.user(2).await.follow(1).await;
+    let mut hand = Hand::in_database_of(&world).await;
+    for foreign in [
+        "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, version,
+                             occurred_at, payload, metadata)
+         SELECT randomblob(16), event_type, 99, aggregate_type, '3:1', '3', 1, occurred_at, payload, metadata
+         FROM outbox WHERE event_type = 'relation.followed' AND schema_version = 1",
+        "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, version,
+                             occurred_at, payload, metadata)
+         SELECT randomblob(16), 'relation.blocked', 1, aggregate_type, '4:1', '4', 1, occurred_at, payload, metadata
+         FROM outbox WHERE event_type = 'relation.followed' AND schema_version = 1",
+        "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, version,
+                             occurred_at, payload, metadata)
+         SELECT randomblob(16), event_type, 1, aggregate_type, '5:1', '5', 1, occurred_at, '{}', metadata
+         FROM outbox WHERE event_type = 'relation.followed' AND schema_version = 1",
+    ] {
+        assert_eq!(hand.run(foreign).await, 1);
+    }
+    world.user(4).await.follow(1).await;
+    world.drain().await;
+    let parked = world.parked().await;
+    let keys: Vec<&str> = parked.iter().map(|key| key["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["3", "5"], "{parked:?}");
+    assert!(parked[0]["error"].as_str().unwrap().contains("99"), "{parked:?}");
+    assert_eq!(world.metric("tidings_projector_unknown_events_total").await, 1.0);
+    assert_eq!(world.counters(1).await, (0, 2), "what came later of other keys is applied");
+}
+
+#[tokio::test]
+async fn a_dependency_that_is_down_uses_up_no_try_and_the_rest_waits_for_it() {
+    let world = world(TWO_QUICK_TRIES).await;
+    world.register(1..=3).await;
+    let mut hand = Hand::in_database_of(&world).await;
+    // Somebody else holds the write lock: nothing can be committed, and that is no event's fault.
+    hand.run("BEGIN IMMEDIATE").await;
+    let (ada, release) = (world.user(1).await, async {
+        world.nobody().get("/health/live").await.json(200);
+        hand.run("COMMIT").await;
+    });
+    let (followed, ()) = futures::future::join(ada.follow(2), release).await;
+    assert!(followed.changed);
+    world.drain().await;
+    assert_eq!(world.counters(2).await, (0, 1));
+    assert_eq!(world.parked().await.len(), 0);
+}
