@@ -42,11 +42,11 @@ async fn bare_upserts(source: &Bench) -> f64 {
     let mut tx = source.store.db.read().await.unwrap();
     let sql = "SELECT from_user_id, to_user_id, version, updated_at FROM following ORDER BY id";
     let rows = tx.conn().fetch("copying", sql, vec![]).await.unwrap();
-    let pairs: Vec<[i64; 4]> =
-        rows.iter().map(|row| std::array::from_fn(|column| row.int(column).unwrap())).collect();
+    let pairs: Vec<[i64; 4]> = rows.iter().map(|row| std::array::from_fn(|column| row.int(column).unwrap())).collect();
     drop(tx);
     let bench = Bench::new().await;
-    let mirror_head = "INSERT INTO follower (to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES";
+    let mirror_head =
+        "INSERT INTO follower (to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES";
     let mirror_tail = "ON CONFLICT (to_user_id, from_user_id) DO UPDATE SET rel_status = excluded.rel_status, \
         version = excluded.version, updated_at = excluded.updated_at WHERE excluded.version > follower.version";
     let counter_head = "INSERT INTO user_counter (user_id, slots, checksum, followers_offset) VALUES";

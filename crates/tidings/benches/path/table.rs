@@ -15,13 +15,7 @@ pub(crate) struct Table(Vec<Line>);
 
 impl Table {
     /// Adds a rate and the rate it is measured against, both per second.
-    pub(crate) fn ratio(
-        &mut self,
-        what: &'static str,
-        rate: f64,
-        against: (&'static str, f64),
-        target: &'static str,
-    ) {
+    pub(crate) fn ratio(&mut self, what: &'static str, rate: f64, against: (&'static str, f64), target: &'static str) {
         let (peer, peer_rate) = against;
         self.0.push(Line {
             what,
