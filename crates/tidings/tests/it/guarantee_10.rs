@@ -21,7 +21,7 @@ async fn no_guessed_or_foreign_credential_opens_the_admin_surface() {
         "Basic YWRtaW46",
         "Bearer admin",
         "Bearer null",
-        "Bearer eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiJhZG1pbiIsInJvbGVzIjpbImFkbWluIl0sImV4cCI6OTk5OTk5OTk5OX0.",
+        "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiIsInJvbGVzIjpbImFkbWluIl19.",
         &foreign,
     ] {
         let answer = sent(nobody.request(Method::GET, FLOW).header("authorization", credential)).await;

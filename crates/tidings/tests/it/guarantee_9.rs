@@ -46,7 +46,7 @@ async fn one_bad_request_among_many_fails_alone() {
     // Sent together, so that they are decided together: every third wants what cannot be.
     let target = |user: u64| match user % 3 {
         0 => user,
-        1 if user % 2 == 0 => 4_711,
+        1 if user.is_multiple_of(2) => 4_711,
         _ => user % 40 + 1,
     };
     let requests = callers.iter().zip(1..).map(|(caller, user)| caller.change(Change::Follow, target(user)));
