@@ -57,7 +57,7 @@ impl Import {
     }
 
     fn start(&self, world: &World) -> Child {
-        let mut arguments = vec!["import", "follows", self.file.to_str().unwrap(), "--batch", "500"];
+        let mut arguments = vec!["import", "follows", self.file.to_str().unwrap(), "--batch", "100"];
         if self.mutual {
             arguments.push("--mutual");
         }
