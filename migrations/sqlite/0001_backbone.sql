@@ -38,12 +38,14 @@ CREATE INDEX parked_key_due ON parked_key (projector, state, next_attempt_at);
 
 -- The failed event and all later ones of its key, in order. The copy keeps them when the outbox is pruned.
 CREATE TABLE parked_event (
-    projector  TEXT   NOT NULL,
-    event_key  TEXT   NOT NULL,
-    log_offset BIGINT NOT NULL,
-    event      TEXT   NOT NULL,
+    projector   TEXT   NOT NULL,
+    event_key   TEXT   NOT NULL,
+    log_offset  BIGINT NOT NULL,
+    occurred_at BIGINT NOT NULL,
+    event       TEXT   NOT NULL,
     PRIMARY KEY (projector, event_key, log_offset)
 ) WITHOUT ROWID;
+CREATE INDEX parked_event_age ON parked_event (projector, occurred_at);
 
 -- The first answer to a command that carried an Idempotency-Key, stored in the command's transaction.
 CREATE TABLE idempotency_key (

@@ -11,6 +11,7 @@ mod value;
 
 use std::{borrow::Cow, path::Path};
 
+use futures::TryStreamExt;
 use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection, sqlite::SqliteArguments};
 use tokio::sync::watch;
 
@@ -85,6 +86,14 @@ impl Db {
     pub async fn watch_other_processes(&self) -> Result<std::convert::Infallible> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.watch(&self.commits).await,
+        }
+    }
+
+    /// Moves an overlong write-ahead log into the database. Writers wait meanwhile; overlapping
+    /// readers can keep the engine from doing it by itself.
+    pub(crate) async fn shorten_journal(&self) -> Result<()> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.shorten_journal().await,
         }
     }
 
@@ -196,6 +205,28 @@ impl Conn<'_> {
         }
     }
 
+    /// Runs one query and reads its rows while `wanted` says yes: for results bounded by more than
+    /// their number.
+    pub(crate) async fn fetch_while(
+        &mut self,
+        doing: &'static str,
+        sql: impl Into<Cow<'static, str>>,
+        args: Vec<Value>,
+        mut wanted: impl FnMut(&Row) -> Result<bool>,
+    ) -> Result<()> {
+        match self {
+            Self::Sqlite(connection) => {
+                let mut rows = query(sql.into(), args).fetch(&mut **connection);
+                while let Some(row) = rows.try_next().await.map_err(Error::database(doing))? {
+                    if !wanted(&Row::Sqlite(row))? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Runs one query; answers its first row, if any.
     pub async fn fetch_optional(
         &mut self,
@@ -252,24 +283,25 @@ impl Conn<'_> {
         Ok(found)
     }
 
-    /// Marks a point inside the transaction to which [`Conn::rollback_to`] can return.
-    pub async fn savepoint(&mut self) -> Result<()> {
-        self.execute("setting a savepoint", "SAVEPOINT batch", Vec::new()).await.map(drop)
+    /// Marks a point inside the transaction to which [`Conn::rollback_to_savepoint`] can return. It
+    /// is the runtime's own: returning to it undoes whatever savepoints were set after it.
+    pub(crate) async fn savepoint(&mut self) -> Result<()> {
+        self.execute("setting a savepoint", "SAVEPOINT tidings_apply", Vec::new()).await.map(drop)
     }
 
     /// Undoes what was done since the last [`Conn::savepoint`] and forgets it.
-    pub async fn rollback_to(&mut self) -> Result<()> {
-        self.execute("returning to a savepoint", "ROLLBACK TO SAVEPOINT batch", Vec::new()).await?;
-        self.release().await
+    pub(crate) async fn rollback_to_savepoint(&mut self) -> Result<()> {
+        self.execute("returning to a savepoint", "ROLLBACK TO SAVEPOINT tidings_apply", Vec::new()).await?;
+        self.release_savepoint().await
     }
 
     /// Keeps what was done since the last [`Conn::savepoint`] and forgets it.
-    pub async fn release(&mut self) -> Result<()> {
-        self.execute("releasing a savepoint", "RELEASE SAVEPOINT batch", Vec::new()).await.map(drop)
+    pub(crate) async fn release_savepoint(&mut self) -> Result<()> {
+        self.execute("releasing a savepoint", "RELEASE SAVEPOINT tidings_apply", Vec::new()).await.map(drop)
     }
 }
 
-/// Every text comes from this workspace's constants; values travel as arguments only.
+/// Values travel as arguments only; that no value is written into a text is up to its author.
 fn query(sql: Cow<'static, str>, args: Vec<Value>) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
     args.into_iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, value| match value {
         Value::Null => query.bind(None::<i64>),

@@ -65,6 +65,14 @@ pub enum Error {
         /// The limit, in the unit `what` names.
         limit: usize,
     },
+    /// One call of a projector took too long.
+    #[error("a batch of {events} events was not applied within {} ms", time.as_millis())]
+    ApplyTimedOut {
+        /// Events of the batch.
+        events: usize,
+        /// The time it was given.
+        time: std::time::Duration,
+    },
     /// A feature's own code found its data impossible.
     #[error("{message}")]
     Invariant {
@@ -80,6 +88,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// BUSY, LOCKED, NOMEM, IOERR, FULL, CANTOPEN, PROTOCOL (sqlite.org/rescode.html).
 const SQLITE_TRANSIENT_CODES: [u32; 7] = [5, 6, 7, 10, 13, 14, 15];
 
+/// Primary SQLite result codes that blame the values of a statement: TOOBIG, CONSTRAINT, MISMATCH.
+const SQLITE_DATA_CODES: [u32; 3] = [18, 19, 20];
+
 impl Error {
     pub(crate) fn database(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
         move |source| Self::Database { doing, source }
@@ -94,7 +105,20 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Database { source, .. } => is_transient(source),
-            Self::PositionMoved { .. } | Self::Lease { .. } => true,
+            Self::PositionMoved { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the data itself is at fault: the same call will fail again whatever is repaired
+    /// around it. Of what the database says, only that the values break a rule counts; a missing
+    /// table, say, is nobody's data.
+    pub fn is_fault_of_data(&self) -> bool {
+        match self {
+            Self::Database { source: sqlx::Error::Database(error), .. } => {
+                sqlite_code(&**error).is_some_and(|code| SQLITE_DATA_CODES.contains(&code))
+            }
+            Self::MalformedRow { .. } | Self::Json { .. } | Self::Event(_) | Self::LimitExceeded { .. } => true,
             _ => false,
         }
     }
@@ -119,10 +143,24 @@ fn is_transient(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed
         | sqlx::Error::BeginFailed => true,
-        sqlx::Error::Database(error) => error
-            .code()
-            .and_then(|code| code.parse::<u32>().ok())
-            .is_some_and(|code| SQLITE_TRANSIENT_CODES.contains(&(code & 0xff))),
+        sqlx::Error::Database(error) => {
+            sqlite_code(&**error).is_some_and(|code| SQLITE_TRANSIENT_CODES.contains(&code))
+        }
         _ => false,
     }
+}
+
+/// The primary result code of an error of SQLite's; the engine's own, so other engines have none.
+fn sqlite_code(error: &dyn sqlx::error::DatabaseError) -> Option<u32> {
+    error.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
+    error.code()?.parse::<u32>().ok().map(|code| code & 0xff)
+}
+
+/// What a caught panic says.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "without a message".to_owned())
 }

@@ -46,10 +46,14 @@ pub enum SubmitError {
     /// The ledger is shutting down; nothing changed.
     #[error("the ledger is closed")]
     Closed,
+    /// The ledger ended before it answered: the command may have been committed, or not. Asking
+    /// again is safe for a command that is idempotent or carries an idempotency key.
+    #[error("the ledger ended before it answered")]
+    Unknown,
     /// The idempotency key was used before for something else; nothing changed.
     #[error("the idempotency key belongs to another request")]
     KeyReused,
-    /// The database failed; nothing changed.
+    /// The command could not be committed; nothing changed.
     #[error("the command could not be committed")]
     Failed(#[source] std::sync::Arc<Error>),
 }
@@ -87,7 +91,7 @@ impl<D: Decide> Ledger<D> {
             mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
             mpsc::error::TrySendError::Closed(_) => SubmitError::Closed,
         })?;
-        answer.await.unwrap_or(Err(SubmitError::Closed))
+        answer.await.unwrap_or(Err(SubmitError::Unknown))
     }
 
     /// Decides many commands, waiting for room instead of failing when the ledger is busy.
@@ -96,13 +100,15 @@ impl<D: Decide> Ledger<D> {
         let mut answers = Vec::new();
         for command in commands {
             let (reply, answer) = oneshot::channel();
-            // A closed ledger drops the submission, and with it `reply`: the answer says so below.
-            drop(self.0.send(Submission { command, idempotency: None, reply }).await);
-            answers.push(answer);
+            let accepted = self.0.send(Submission { command, idempotency: None, reply }).await.is_ok();
+            answers.push(accepted.then_some(answer));
         }
         let mut decided = Vec::with_capacity(answers.len());
         for answer in answers {
-            decided.push(answer.await.unwrap_or(Err(SubmitError::Closed)));
+            decided.push(match answer {
+                Some(answer) => answer.await.unwrap_or(Err(SubmitError::Unknown)),
+                None => Err(SubmitError::Closed),
+            });
         }
         decided
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 pub const LEDGER_BATCH_COMMANDS_MAX: usize = 1_024;
 /// Commands that may wait for the ledger; one more is answered "busy".
 pub const LEDGER_QUEUE_COMMANDS_MAX: usize = 16_384;
-/// How long the ledger retries a batch while the database is in trouble, before it answers so.
+/// How long the ledger goes on retrying a batch while the database is in trouble. The try in
+/// flight may add its own wait, [`SQLITE_BUSY_TIME_MAX`].
 pub const LEDGER_RETRY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Pause before the ledger's first such retry; it doubles with each.
 pub const LEDGER_RETRY_GAP_MIN: Duration = Duration::from_millis(10);
@@ -15,15 +16,25 @@ pub const LEDGER_RETRY_GAP_MIN: Duration = Duration::from_millis(10);
 pub const STATEMENT_ROWS_MAX: usize = 128;
 /// Bytes of the payload of one event.
 pub const EVENT_PAYLOAD_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of an event's type, key, aggregate type and aggregate id, each.
+pub const EVENT_TEXT_BYTES_MAX: usize = 255;
+/// Bytes of an event's metadata as JSON.
+pub const EVENT_METADATA_BYTES_MAX: usize = 64 * 1024;
 
 /// Events a projector applies in one transaction.
 pub const PROJECTOR_BATCH_EVENTS_MAX: usize = 1_024;
-/// Time one call of a projector may take before it counts as failed.
-pub const PROJECTOR_APPLY_TIME_MAX: Duration = Duration::from_secs(30);
+/// Bytes of payload and metadata after which a batch ends.
+pub const PROJECTOR_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Time one call of a projector may take before it is given up. It holds the write lock meanwhile.
+pub const PROJECTOR_APPLY_TIME_MAX: Duration = Duration::from_secs(5);
+/// Time the call after a commit may take before it is cut short.
+pub const PROJECTOR_COMMITTED_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest pause between tries while a dependency is down.
 pub const PROJECTOR_BACKOFF_MAX: Duration = Duration::from_secs(10);
 /// Pause before the first such try; it doubles with each.
 pub const PROJECTOR_BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// Unknown event types that are each said once.
+pub const UNKNOWN_TYPES_MAX: usize = 100;
 /// How often a projector looks for commits of other processes.
 pub const OTHER_PROCESS_POLL_GAP: Duration = Duration::from_millis(25);
 
@@ -31,6 +42,10 @@ pub const OTHER_PROCESS_POLL_GAP: Duration = Duration::from_millis(25);
 pub const PARKING_ROUND_KEYS_MAX: usize = 64;
 /// Waiting events of one key that one transaction applies.
 pub const PARKING_ROUND_EVENTS_MAX: usize = 500;
+/// Bytes of waiting events after which one transaction ends.
+pub const PARKING_ROUND_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Time a round of retries may take before live events get their turn.
+pub const PARKING_ROUND_TIME_MAX: Duration = Duration::from_secs(1);
 /// Characters of an error that the parking lot keeps.
 pub const PARKING_ERROR_CHARS_MAX: usize = 4_000;
 
@@ -40,4 +55,6 @@ pub const RETENTION_BATCH_ROWS_MAX: usize = 5_000;
 /// Connections for reading, each with a thread of its own.
 pub const SQLITE_READERS_MAX: u32 = 4;
 /// How long a statement waits for another process that is writing.
-pub const SQLITE_BUSY_TIME_MAX: Duration = Duration::from_secs(10);
+pub const SQLITE_BUSY_TIME_MAX: Duration = Duration::from_secs(5);
+/// Bytes of the write-ahead log after which the retention moves it into the database, waiting for readers.
+pub const SQLITE_JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;

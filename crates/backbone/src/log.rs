@@ -44,6 +44,13 @@ impl Log {
         outbox::read_after(&mut tx.conn(), after, limit).await
     }
 
+    /// Reads what a projector is to apply next.
+    pub(crate) async fn read_batch(&self, after: Offset, limit: usize) -> Result<outbox::Batch> {
+        let Self::Embedded(db) = self;
+        let mut tx = db.read().await?;
+        outbox::read_batch(&mut tx.conn(), after, limit).await
+    }
+
     /// The last `limit` events, in order.
     pub async fn tail(&self, limit: usize) -> Result<Vec<Recorded>> {
         let head = self.extent().await?.head;
@@ -65,8 +72,8 @@ impl Log {
         extent(&mut tx.conn()).await
     }
 
-    /// When the first event after `after` was committed, if there is one: the age of the oldest
-    /// event not yet applied, true also while its projector is dead.
+    /// When the first event after `after` occurred, if there is one: the age of the oldest event
+    /// not yet read, true also while its projector is dead.
     pub async fn oldest_after(&self, after: Offset) -> Result<Option<Timestamp>> {
         let Self::Embedded(db) = self;
         let mut tx = db.read().await?;

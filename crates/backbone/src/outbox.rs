@@ -3,12 +3,12 @@
 //! An event exists if and only if its fact committed, since both are rows of one transaction.
 
 use serde_json::value::RawValue;
-use tidings_event::{Event, EventId, Metadata, Timestamp};
+use tidings_event::{Event, EventId, Metadata, Timestamp, cloudevents};
 
 use crate::{
     Conn, Error, Result,
     db::{Row, Value},
-    limits::EVENT_PAYLOAD_BYTES_MAX,
+    limits::{EVENT_METADATA_BYTES_MAX, EVENT_PAYLOAD_BYTES_MAX, EVENT_TEXT_BYTES_MAX, PROJECTOR_BATCH_BYTES_MAX},
     log::{Offset, Recorded},
     telemetry,
 };
@@ -23,23 +23,29 @@ pub(crate) const COLUMNS: &str = "seq, event_id, event_type, schema_version, agg
 /// Writes events to the outbox, in the order given, on the transaction that changes their facts.
 ///
 /// # Errors
-/// When a payload exceeds [`EVENT_PAYLOAD_BYTES_MAX`] or the database refuses. The caller's
-/// transaction must then not commit: dropping it rolls the facts back as well.
+/// When an event is one that a reader could not take: a text that is empty, too long or holds a
+/// control character, a number or time out of range, a payload or metadata over its limit (see
+/// [`crate::limits`]); or when the database refuses. The caller's transaction must then not
+/// commit: dropping it rolls the facts back as well.
 pub async fn emit(mut conn: Conn<'_>, events: Vec<Event>) -> Result<()> {
-    if let Some(event) = events.iter().find(|event| event.payload.get().len() > EVENT_PAYLOAD_BYTES_MAX) {
-        tracing::error!(event_type = event.event_type, "an event's payload is too large");
-        return Err(Error::LimitExceeded { what: "payload bytes", limit: EVENT_PAYLOAD_BYTES_MAX });
-    }
     let count = events.len();
-    let rows = events.into_iter().map(write_row).collect();
+    let rows = events.into_iter().map(write_row).collect::<Result<_>>()?;
     conn.execute_rows("writing to the outbox", INSERT, rows, "").await?;
     telemetry::events_emitted(count);
     Ok(())
 }
 
-fn write_row(event: Event) -> [Value; 10] {
-    let version = i64::try_from(event.version).unwrap_or(i64::MAX);
-    [
+fn write_row(event: Event) -> Result<[Value; 10]> {
+    cloudevents::check(&event).map_err(Error::Event)?;
+    for text in [&event.event_type, &event.aggregate_type, &event.aggregate_id, &event.key] {
+        check_limit("bytes of an event's text", text.len(), EVENT_TEXT_BYTES_MAX)?;
+    }
+    let metadata = event.metadata.to_json();
+    check_limit("bytes of metadata", metadata.len(), EVENT_METADATA_BYTES_MAX)?;
+    check_limit("bytes of payload", event.payload.get().len(), EVENT_PAYLOAD_BYTES_MAX)?;
+    let version = i64::try_from(event.version)
+        .map_err(|_| Error::LimitExceeded { what: "the version of an event", limit: i64::MAX as usize })?;
+    Ok([
         event.id.as_bytes().to_vec().into(),
         event.event_type.into(),
         i64::from(event.schema_version).into(),
@@ -49,8 +55,65 @@ fn write_row(event: Event) -> [Value; 10] {
         version.into(),
         event.occurred_at.0.into(),
         String::from(Box::<str>::from(event.payload)).into(),
-        event.metadata.to_json().into(),
-    ]
+        metadata.into(),
+    ])
+}
+
+fn check_limit(what: &'static str, found: usize, limit: usize) -> Result<()> {
+    if found > limit { Err(Error::LimitExceeded { what, limit }) } else { Ok(()) }
+}
+
+/// What a projector reads at once.
+#[derive(Debug)]
+pub(crate) enum Batch {
+    /// Events in order; none where the log ends.
+    Events(Vec<Recorded>),
+    /// The next row is not an event that was written here.
+    Malformed(MalformedEvent),
+}
+
+/// A row of the outbox that cannot be read as an event, as far as it can be read.
+#[derive(Clone, Debug)]
+pub(crate) struct MalformedEvent {
+    pub(crate) offset: Offset,
+    pub(crate) event_type: String,
+    pub(crate) key: String,
+    /// Its columns as JSON texts, for whoever repairs it.
+    pub(crate) columns: String,
+    pub(crate) reason: String,
+}
+
+/// Reads events after `after`, in order, at most `limit` and some [`PROJECTOR_BATCH_BYTES_MAX`]. It
+/// ends before a malformed row, which is then read alone.
+pub(crate) async fn read_batch(conn: &mut Conn<'_>, after: Offset, limit: usize) -> Result<Batch> {
+    let sql = format!("SELECT {COLUMNS} FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?");
+    let args = vec![after.0.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    let (mut events, mut malformed, mut bytes) = (Vec::new(), None, 0);
+    conn.fetch_while("reading the outbox", sql, args, |row| {
+        match read_row(row) {
+            Ok(recorded) => {
+                bytes += recorded.event.payload.get().len();
+                events.push(recorded);
+            }
+            Err(error) if events.is_empty() => malformed = Some(read_malformed(row, &error)?),
+            Err(_) => return Ok(false),
+        }
+        Ok(malformed.is_none() && bytes < PROJECTOR_BATCH_BYTES_MAX)
+    })
+    .await?;
+    Ok(malformed.map_or(Batch::Events(events), Batch::Malformed))
+}
+
+fn read_malformed(row: &Row, error: &Error) -> Result<MalformedEvent> {
+    let text = |column: usize| row.bytes(column).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let texts: Vec<Option<String>> = (1..COLUMNS.split(',').count()).map(|column| text(column).ok()).collect();
+    Ok(MalformedEvent {
+        offset: Offset(row.int(0)?),
+        event_type: text(2).unwrap_or_default(),
+        key: text(6).unwrap_or_default(),
+        columns: serde_json::to_string(&texts).map_err(Error::json("keeping a malformed row"))?,
+        reason: Error::chain(error),
+    })
 }
 
 /// Reads events after `after`, in commit order, at most `limit`.

@@ -12,12 +12,18 @@ use tidings_event::{Timestamp, cloudevents};
 use crate::{
     Conn, Error, Result,
     db::{Row, Value},
-    limits::PARKING_ERROR_CHARS_MAX,
+    limits::{PARKING_ERROR_CHARS_MAX, PARKING_ROUND_BYTES_MAX},
     log::{Offset, Recorded},
+    outbox::MalformedEvent,
 };
 
 /// The `source` attribute of events stored in the lot.
 const EVENT_SOURCE: &str = "/tidings/parking";
+
+/// In a stored event that is none: why.
+const UNREADABLE: &str = "unreadable";
+
+const APPEND: &str = "INSERT INTO parked_event (projector, event_key, log_offset, occurred_at, event) VALUES";
 
 /// Whether a parked key is still tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,17 +114,42 @@ pub(crate) async fn park(
     append(conn, projector, std::slice::from_ref(failed)).await
 }
 
+/// Parks a row that is no event. What is wrong with it does not pass by itself, so its key is dead;
+/// if the key is parked already, the row waits behind it.
+pub(crate) async fn park_malformed(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    row: &MalformedEvent,
+    at: Timestamp,
+) -> Result<()> {
+    let nothing = conn.engine().on_conflict("projector, event_key", "event_key = event_key");
+    let sql = format!(
+        "INSERT INTO parked_key (projector, event_key, state, attempts, next_attempt_at, error, parked_at) \
+         VALUES (?,?,1,1,?,?,?) {nothing}"
+    );
+    let key = row.key.as_str();
+    let args = vec![projector.into(), key.into(), at.0.into(), shorten(&row.reason).into(), at.0.into()];
+    conn.execute("parking a malformed row", sql, args).await?;
+    let event = serde_json::json!({ UNREADABLE: row.reason, "columns": row.columns }).to_string();
+    let values = [projector.into(), key.into(), row.offset.0.into(), at.0.into(), event.into()];
+    conn.execute_rows("parking a malformed row", APPEND, vec![values], "").await.map(drop)
+}
+
 /// Appends events behind their parked keys.
 pub(crate) async fn append(conn: &mut Conn<'_>, projector: &str, events: &[Recorded]) -> Result<()> {
-    let rows = events
+    let rows: Vec<[Value; 5]> = events
         .iter()
         .map(|recorded| {
-            let event = cloudevents::json::encode(&recorded.event, EVENT_SOURCE).map_err(Error::Event)?;
-            Ok([projector.into(), recorded.event.key.as_str().into(), recorded.offset.0.into(), event.into()])
+            let event = &recorded.event;
+            let stored = cloudevents::json::encode(event, EVENT_SOURCE).unwrap_or_else(|error| {
+                // Such an event cannot come out of `emit`; it is kept all the same, and holds up its key only.
+                serde_json::json!({ UNREADABLE: Error::chain(&error), "columns": format!("{event:?}") }).to_string()
+            });
+            let key = event.key.as_str();
+            [projector.into(), key.into(), recorded.offset.0.into(), event.occurred_at.0.into(), stored.into()]
         })
-        .collect::<Result<Vec<[Value; 4]>>>()?;
-    let head = "INSERT INTO parked_event (projector, event_key, log_offset, event) VALUES";
-    conn.execute_rows("parking events", head, rows, "").await.map(drop)
+        .collect();
+    conn.execute_rows("parking events", APPEND, rows, "").await.map(drop)
 }
 
 /// Keys whose next try is due, the longest waiting first.
@@ -136,15 +167,26 @@ pub(crate) async fn next_due(conn: &mut Conn<'_>, projector: &str) -> Result<Opt
     row.map_or(Ok(None), |row| row.int_or_null(0)).map(|at| at.map(Timestamp))
 }
 
-/// The first events that wait under a key, in order, and the tries its head has had. Nothing when
-/// the key is no longer due: somebody else tried it meanwhile.
+/// What waits under a key, from its head on.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// Failed tries of the head.
+    pub(crate) attempts: u32,
+    /// The first events, in order.
+    pub(crate) events: Vec<Recorded>,
+    /// Why the event after them cannot be read, if so.
+    pub(crate) unreadable: Option<Error>,
+}
+
+/// The first events that wait under a key, at most `limit` and some [`PARKING_ROUND_BYTES_MAX`].
+/// Nothing when the key is no longer due: somebody else tried it meanwhile.
 pub(crate) async fn waiting_if_due(
     conn: &mut Conn<'_>,
     projector: &str,
     key: &str,
     at: Timestamp,
     limit: usize,
-) -> Result<Option<(u32, Vec<Recorded>)>> {
+) -> Result<Option<Waiting>> {
     let sql = "SELECT attempts FROM parked_key \
                WHERE projector = ? AND event_key = ? AND state = 0 AND next_attempt_at <= ?";
     let args = vec![projector.into(), key.into(), at.0.into()];
@@ -155,14 +197,32 @@ pub(crate) async fn waiting_if_due(
     let sql = "SELECT log_offset, event FROM parked_event WHERE projector = ? AND event_key = ? \
                ORDER BY log_offset LIMIT ?";
     let args = vec![projector.into(), key.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
-    let rows = conn.fetch("reading parked events", sql, args).await?;
-    let events = rows.iter().map(read_event).collect::<Result<_>>()?;
-    Ok(Some((attempts, events)))
+    let mut waiting = Waiting { attempts, events: Vec::new(), unreadable: None };
+    let mut bytes = 0;
+    conn.fetch_while("reading parked events", sql, args, |row| {
+        match read_event(row) {
+            Ok(recorded) => {
+                bytes += recorded.event.payload.get().len();
+                waiting.events.push(recorded);
+            }
+            Err(error) => waiting.unreadable = Some(error),
+        }
+        Ok(waiting.unreadable.is_none() && bytes < PARKING_ROUND_BYTES_MAX)
+    })
+    .await?;
+    Ok(Some(waiting))
 }
 
 fn read_event(row: &Row) -> Result<Recorded> {
     let event = cloudevents::json::decode(row.text(1)?.as_bytes()).map_err(Error::Event)?;
     Ok(Recorded { offset: Offset(row.int(0)?), event })
+}
+
+/// When the oldest event that waits for a projector occurred.
+pub(crate) async fn oldest(conn: &mut Conn<'_>, projector: &str) -> Result<Option<Timestamp>> {
+    let sql = "SELECT MIN(occurred_at) FROM parked_event WHERE projector = ?";
+    let row = conn.fetch_optional("reading the oldest parked event", sql, vec![projector.into()]).await?;
+    row.map_or(Ok(None), |row| row.int_or_null(0)).map(|at| at.map(Timestamp))
 }
 
 /// Removes events of a key up to and including `last`, which have been applied; frees the key if

@@ -12,6 +12,7 @@ mod reader;
 mod retry;
 mod runtime;
 mod status;
+mod task;
 
 use async_trait::async_trait;
 
@@ -36,7 +37,8 @@ pub trait Projector: Send + Sync + 'static {
     async fn apply(&self, batch: &[Recorded], conn: Conn<'_>) -> Result<(), ApplyError>;
 
     /// Called after the transaction of `batch` has committed, to refresh caches. It may be missed
-    /// in a crash, so nothing that must not be lost belongs here.
+    /// in a crash and is cut short after [`crate::limits::PROJECTOR_COMMITTED_TIME_MAX`], so nothing
+    /// that must not be lost belongs here.
     async fn committed(&self, batch: &[Recorded]) {
         let _ = batch;
     }
@@ -61,10 +63,10 @@ impl ApplyError {
 }
 
 impl From<Error> for ApplyError {
-    /// A database in trouble is a dependency that is down; a database that refuses the statement
-    /// (a constraint, a value out of range) blames the event.
+    /// A database that finds the values at fault blames the event. Anything else it says, from
+    /// "busy" to "no such table", is a dependency that is down: no event is parked for it.
     fn from(error: Error) -> Self {
-        if error.is_transient() { Self::Dependency(error) } else { Self::event(error) }
+        if error.is_fault_of_data() { Self::event(error) } else { Self::Dependency(error) }
     }
 }
 

@@ -51,6 +51,7 @@ impl Retention {
 
     /// Removes all that may go now; answers how many events went.
     pub async fn round(&self) -> Result<u64> {
+        self.db.shorten_journal().await?;
         while self.remove_answers().await? == RETENTION_BATCH_ROWS_MAX as u64 {}
         let mut removed = 0;
         loop {
@@ -72,7 +73,7 @@ impl Retention {
         Ok(removed)
     }
 
-    /// Removes the oldest events as far as all of them are old and every projector has passed them.
+    /// Removes the oldest events as far as they are old and every projector has passed them.
     async fn remove_events(&self) -> Result<u64> {
         let Some(keep) = self.options.keep_events else { return Ok(0) };
         let mut tx = self.db.write(Durability::Rebuildable).await?;
@@ -85,13 +86,13 @@ impl Retention {
         let sql = "SELECT seq, occurred_at FROM outbox WHERE seq <= ? ORDER BY seq LIMIT ?";
         let args = vec![passed.0.into(), (RETENTION_BATCH_ROWS_MAX as i64).into()];
         let rows = tx.conn().fetch(doing, sql, args).await?;
+        // The last old one of the batch: what was committed before it is as old, whatever time it claims.
         let before = self.before(keep);
         let mut last = None;
         for row in &rows {
-            if Timestamp(row.int(1)?) >= before {
-                break;
+            if Timestamp(row.int(1)?) < before {
+                last = Some(Offset(row.int(0)?));
             }
-            last = Some(Offset(row.int(0)?));
         }
         let Some(last) = last else { return Ok(0) };
         let removed = tx.conn().execute(doing, "DELETE FROM outbox WHERE seq <= ?", vec![last.0.into()]).await?;

@@ -31,9 +31,8 @@ pub(crate) fn projector_delay(projector: &'static str, seconds: f64) {
 }
 
 /// Events of a type that nobody declared, passed over.
-pub(crate) fn unknown_event(projector: &'static str, event_type: &str) {
-    counter!("tidings_projector_unknown_events_total", "projector" => projector, "type" => event_type.to_owned())
-        .increment(1);
+pub(crate) fn unknown_event(projector: &'static str) {
+    counter!("tidings_projector_unknown_events_total", "projector" => projector).increment(1);
 }
 
 /// A key was parked.

@@ -38,6 +38,8 @@
 //!   `datacontenttype` may be absent, and in JSON only, as the JSON format says.
 //! - Events over [`MAX_EVENT_BYTES`] are neither written nor read.
 
+use crate::{Error, Event};
+
 mod attributes;
 pub mod json;
 pub mod protobuf;
@@ -46,3 +48,13 @@ mod rules;
 /// Largest encoded event, in bytes. Kafka takes records of up to 1,048,588 bytes by default; the
 /// difference is room for the key, the headers and the frame of the batch.
 pub const MAX_EVENT_BYTES: usize = 1_000_000;
+
+/// Checks that every wire format can hold the event, apart from its size.
+///
+/// # Errors
+///
+/// [`Error::Attribute`] names what is empty, out of range or holds a forbidden character;
+/// [`Error::TimeOutOfRange`].
+pub fn check(event: &Event) -> Result<(), Error> {
+    attributes::check(event)
+}

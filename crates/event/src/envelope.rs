@@ -76,6 +76,9 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// Names that entries of [`Metadata::other`] must not bear.
+    pub const FIELDS: [&'static str; 4] = ["traceparent", "request_id", "user_agent", "source_ip"];
+
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         let Self { traceparent, request_id, user_agent, source_ip, other } = self;

@@ -39,7 +39,8 @@ pub(super) async fn run(sqlite: &Sqlite, migrations: &[Migration]) -> Result<()>
         })
         .collect();
     let mut migrator = Migrator::with_migrations(migrations);
-    // An application may keep its own migrations in the same database.
+    // An application may keep its own migrations, and its own table of them, in the same database.
+    migrator.dangerous_set_table_name("_tidings_migrations");
     migrator.set_ignore_missing(true);
     sqlite.migrate(&migrator).await.map_err(Error::Migration)
 }

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use super::Durability;
 use crate::{
     Error, Result,
-    limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_READERS_MAX},
+    limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_JOURNAL_BYTES_MAX, SQLITE_READERS_MAX},
 };
 
 /// Page cache of the writing connection and of each reading one, in KiB (negative is how SQLite's
@@ -110,6 +110,18 @@ impl Sqlite {
             }
             tokio::time::sleep(OTHER_PROCESS_POLL_GAP).await;
         }
+    }
+
+    pub(super) async fn shorten_journal(&self) -> Result<()> {
+        let mut journal = self.file().as_os_str().to_owned();
+        journal.push("-wal");
+        let bytes = tokio::fs::metadata(&journal).await.map_or(0, |file| file.len());
+        if bytes <= SQLITE_JOURNAL_BYTES_MAX {
+            return Ok(());
+        }
+        let _turn = self.turn.lock().await;
+        let done = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&self.writer).await;
+        done.map(drop).map_err(Error::database("shortening the write-ahead log"))
     }
 
     pub(super) fn file(&self) -> &Path {

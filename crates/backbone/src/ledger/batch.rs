@@ -1,7 +1,7 @@
 //! One batch: known idempotency keys are answered from what is stored, the rest is decided, and
 //! facts, events and answers are committed together.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use tidings_event::Timestamp;
 
@@ -12,13 +12,11 @@ use crate::{
 };
 
 /// What becomes of one submission of the batch.
-enum Plan {
+enum Plan<D: Decide> {
     /// It is decided, as the command with this number.
     Decide(usize),
-    /// It was answered before, with this JSON.
-    Replay(String),
-    /// Its key was used for something else.
-    Reused,
+    /// Its answer stands already: it was answered before, or its key was used for something else.
+    Answered(Answered<D>),
 }
 
 /// Decides and commits a batch; answer `i` belongs to submission `i`. An error means that nothing
@@ -46,24 +44,24 @@ pub(super) async fn commit<D: Decide>(
     fail::fail_point!("ledger-before-commit", |_| std::process::abort());
     tx.commit().await?;
     fail::fail_point!("ledger-after-commit", |_| std::process::abort());
-    plans.into_iter().map(|plan| answer::<D>(plan, &decided)).collect()
+    // Nothing may fail from here on: an error would have the batch decided again.
+    Ok(plans.into_iter().map(|plan| answer(plan, &decided)).collect())
 }
 
 /// Plans each submission; answers the commands to decide as well, in order.
-fn plan<'b, D: Decide>(batch: &'b [Submission<D>], stored: &Stored) -> (Vec<Plan>, Vec<&'b D::Command>) {
+fn plan<'b, D: Decide>(batch: &'b [Submission<D>], stored: &Stored) -> (Vec<Plan<D>>, Vec<&'b D::Command>) {
     let mut in_batch: HashMap<(&str, &str), (&[u8; 32], usize)> = HashMap::new();
     let mut commands = Vec::with_capacity(batch.len());
     let mut plans = Vec::with_capacity(batch.len());
     for submission in batch {
         let known = submission.idempotency.as_ref().and_then(|key| {
             if let Some((fingerprint, answer)) = stored.get(&(key.scope.clone(), key.key.clone())) {
-                let same = fingerprint == &key.fingerprint;
-                return Some(if same { Plan::Replay(answer.clone()) } else { Plan::Reused });
+                return Some(Plan::Answered(repeated::<D>(fingerprint == &key.fingerprint, answer)));
             }
             let slot = (key.scope.as_str(), key.key.as_str());
             match in_batch.get(&slot) {
                 Some((fingerprint, first)) if **fingerprint == key.fingerprint => Some(Plan::Decide(*first)),
-                Some(_) => Some(Plan::Reused),
+                Some(_) => Some(Plan::Answered(Err(SubmitError::KeyReused))),
                 None => {
                     in_batch.insert(slot, (&key.fingerprint, commands.len()));
                     None
@@ -84,7 +82,7 @@ type KeyedAnswer<'b, D> = (&'b idempotency::IdempotencyKey, Answer<<D as Decide>
 /// repeat each other share their command's number; the first of them stores it.
 fn first_answers<'b, D: Decide>(
     batch: &'b [Submission<D>],
-    plans: &[Plan],
+    plans: &[Plan<D>],
     decided: &[Result<D::Outcome, D::Refusal>],
 ) -> Vec<KeyedAnswer<'b, D>> {
     let mut next = 0;
@@ -106,13 +104,22 @@ fn first_answers<'b, D: Decide>(
     answers
 }
 
-fn answer<D: Decide>(plan: Plan, decided: &[Result<D::Outcome, D::Refusal>]) -> Result<Answered<D>> {
-    Ok(match plan {
+/// The answer to a submission whose key was used before, for the same or for something else.
+fn repeated<D: Decide>(same: bool, stored: &str) -> Answered<D> {
+    if !same {
+        return Err(SubmitError::KeyReused);
+    }
+    match serde_json::from_str(stored) {
+        Ok(Answer::Done(outcome)) => Ok(Ok(outcome)),
+        Ok(Answer::Refused(refusal)) => Ok(Err(refusal)),
+        // Written by another version of the program: the command was decided, but how cannot be told.
+        Err(source) => Err(SubmitError::Failed(Arc::new(Error::Json { doing: "reading a stored answer", source }))),
+    }
+}
+
+fn answer<D: Decide>(plan: Plan<D>, decided: &[Result<D::Outcome, D::Refusal>]) -> Answered<D> {
+    match plan {
         Plan::Decide(number) => Ok(decided[number].clone()),
-        Plan::Reused => Err(SubmitError::KeyReused),
-        Plan::Replay(json) => match serde_json::from_str(&json).map_err(Error::json("reading a stored answer"))? {
-            Answer::Done(outcome) => Ok(Ok(outcome)),
-            Answer::Refused(refusal) => Ok(Err(refusal)),
-        },
-    })
+        Plan::Answered(answered) => answered,
+    }
 }

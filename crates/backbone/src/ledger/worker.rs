@@ -1,7 +1,8 @@
 //! The loop of a ledger: gather, decide, commit, answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use futures::FutureExt;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -9,6 +10,7 @@ use super::{Answered, Decide, Submission, SubmitError, Worker, batch};
 use crate::{
     Error,
     clock::Stopwatch,
+    error::panic_text,
     limits::{LEDGER_BATCH_COMMANDS_MAX, LEDGER_RETRY_GAP_MIN, LEDGER_RETRY_TIME_MAX},
     telemetry,
 };
@@ -71,12 +73,18 @@ async fn commit_with_retries<D: Decide>(
     batch: &[Submission<D>],
 ) -> Result<Vec<Answered<D>>, Error> {
     let mut gap = LEDGER_RETRY_GAP_MIN;
-    let mut waited = Duration::ZERO;
+    let trying = Stopwatch::start();
+    let mut is_first = true;
     loop {
-        let committed = batch::commit(&worker.decide, &worker.db, worker.clock.now(), batch).await;
+        let committing = batch::commit(&worker.decide, &worker.db, worker.clock.now(), batch);
+        // A command that makes its decision panic fails alone, as one that the database refuses.
+        let committed = AssertUnwindSafe(committing).catch_unwind().await.unwrap_or_else(|panic| {
+            let message = format!("a decision of ledger `{}` panicked: {}", D::NAME, panic_text(&*panic));
+            Err(Error::Invariant { message })
+        });
         match committed {
-            Err(error) if error.is_transient() && waited < LEDGER_RETRY_TIME_MAX => {
-                if waited.is_zero() {
+            Err(error) if error.is_transient() && trying.seconds() < LEDGER_RETRY_TIME_MAX.as_secs_f64() => {
+                if std::mem::take(&mut is_first) {
                     tracing::warn!(
                         ledger = D::NAME,
                         error = Error::chain(&error),
@@ -84,7 +92,6 @@ async fn commit_with_retries<D: Decide>(
                     );
                 }
                 tokio::time::sleep(gap).await;
-                waited += gap;
                 gap *= 2;
             }
             done => return done,

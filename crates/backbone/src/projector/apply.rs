@@ -5,12 +5,16 @@ use std::{borrow::Cow, collections::HashSet, panic::AssertUnwindSafe, time::Dura
 use futures::FutureExt;
 
 use super::{ApplyError, Projector, retry::Gaps};
-use crate::{Clock, Conn, Error, Result, limits::PROJECTOR_APPLY_TIME_MAX, log::Recorded, parking, telemetry};
+use crate::{
+    Clock, Conn, Error, Result, error::panic_text, limits::PROJECTOR_COMMITTED_TIME_MAX, log::Recorded, parking,
+    telemetry,
+};
 
 /// What one projector needs to apply events.
 pub(super) struct Applier<'a> {
     pub(super) projector: &'a dyn Projector,
     pub(super) gaps: &'a Gaps,
+    pub(super) apply_time_max: Duration,
     pub(super) clock: &'a Clock,
 }
 
@@ -44,17 +48,20 @@ impl Applier<'_> {
     pub(super) async fn attempt(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Result<(), String>> {
         conn.savepoint().await?;
         let applied = AssertUnwindSafe(self.projector.apply(events, conn.reborrow())).catch_unwind();
-        let error = match tokio::time::timeout(PROJECTOR_APPLY_TIME_MAX, applied).await {
+        let error = match tokio::time::timeout(self.apply_time_max, applied).await {
             Ok(Ok(Ok(()))) => {
-                conn.release().await?;
+                conn.release_savepoint().await?;
                 return Ok(Ok(()));
             }
             Ok(Ok(Err(ApplyError::Dependency(error)))) => return Err(error),
             Ok(Ok(Err(ApplyError::Event(error)))) => Error::chain(&*error),
             Ok(Err(panic)) => format!("the projector panicked: {}", panic_text(&*panic)),
-            Err(_) => format!("no result within {} s", PROJECTOR_APPLY_TIME_MAX.as_secs()),
+            // Which event it was is not found out while holding the write lock: the runtime tries fewer.
+            Err(_) => {
+                return Err(Error::ApplyTimedOut { events: events.len(), time: self.apply_time_max });
+            }
         };
-        conn.rollback_to().await?;
+        conn.rollback_to_savepoint().await?;
         Ok(Err(error))
     }
 
@@ -69,6 +76,30 @@ impl Applier<'_> {
             events.iter().cloned().partition(|recorded| parked.contains(&recorded.event.key));
         parking::append(conn, self.projector.name(), &behind).await?;
         Ok(ready)
+    }
+
+    /// Parks the key of an event that was given its time alone and used it up.
+    pub(super) async fn park_timed_out(&self, conn: &mut Conn<'_>, failed: &Recorded, error: &Error) -> Result<()> {
+        let keys = std::iter::once(failed.event.key.as_str());
+        if parking::parked_among(conn, self.projector.name(), keys).await?.is_empty() {
+            self.park(conn, failed, &Error::chain(error)).await
+        } else {
+            parking::append(conn, self.projector.name(), std::slice::from_ref(failed)).await
+        }
+    }
+
+    /// Tells the projector of a committed batch. Whatever it does then, the batch is committed.
+    pub(super) async fn committed(&self, events: &[Recorded]) {
+        if events.is_empty() {
+            return;
+        }
+        let telling = AssertUnwindSafe(self.projector.committed(events)).catch_unwind();
+        let failed = match tokio::time::timeout(PROJECTOR_COMMITTED_TIME_MAX, telling).await {
+            Ok(Ok(())) => return,
+            Ok(Err(panic)) => panic_text(&*panic),
+            Err(_) => format!("no end within {} s", PROJECTOR_COMMITTED_TIME_MAX.as_secs()),
+        };
+        tracing::error!(projector = self.projector.name(), error = failed, "a projector failed after its commit");
     }
 
     async fn park(&self, conn: &mut Conn<'_>, failed: &Recorded, error: &str) -> Result<()> {
@@ -94,12 +125,4 @@ impl Applier<'_> {
 
 pub(super) fn later(at: tidings_event::Timestamp, gap: Duration) -> tidings_event::Timestamp {
     tidings_event::Timestamp(at.0.saturating_add(i64::try_from(gap.as_millis()).unwrap_or(i64::MAX)))
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "without a message".to_owned())
 }

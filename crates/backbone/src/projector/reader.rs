@@ -4,7 +4,8 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Error, Result,
-    log::{Log, Offset, Recorded},
+    log::{Log, Offset},
+    outbox::Batch,
 };
 
 /// Reads batches of one projector.
@@ -13,7 +14,7 @@ pub(super) struct Reader {
     log: Log,
     batch_events_max: usize,
     /// The batch after this offset, on its way. What is committed never changes, so it cannot be outdated.
-    ahead: Option<(Offset, JoinHandle<Result<Vec<Recorded>>>)>,
+    ahead: Option<(Offset, JoinHandle<Result<Batch>>)>,
 }
 
 impl Reader {
@@ -21,28 +22,26 @@ impl Reader {
         Self { log, batch_events_max, ahead: None }
     }
 
-    /// The batch after `after`; empty when the log ends there.
-    pub(super) async fn read(&mut self, after: Offset) -> Result<Vec<Recorded>> {
-        let mut batch = self.take_ahead(after).await?;
-        if batch.is_empty() {
-            // Nothing was read ahead, or the log has grown since.
-            batch = self.log.read(after, self.batch_events_max).await?;
-        }
-        if batch.len() == self.batch_events_max
-            && let Some(last) = batch.last()
-        {
-            let (log, after, limit) = (self.log.clone(), last.offset, self.batch_events_max);
-            self.ahead = Some((after, tokio::spawn(async move { log.read(after, limit).await })));
-        }
-        Ok(batch)
-    }
-
-    async fn take_ahead(&mut self, after: Offset) -> Result<Vec<Recorded>> {
-        match self.ahead.take() {
+    /// What comes after `after`; no events when the log ends there.
+    pub(super) async fn read(&mut self, after: Offset) -> Result<Batch> {
+        let ahead = match self.ahead.take() {
             Some((begun_after, reading)) if begun_after == after => reading
                 .await
-                .unwrap_or_else(|error| Err(Error::Invariant { message: format!("reading ahead ended: {error}") })),
-            _ => Ok(Vec::new()),
+                .unwrap_or_else(|error| Err(Error::Invariant { message: format!("reading ahead ended: {error}") }))?,
+            _ => Batch::Events(Vec::new()),
+        };
+        let batch = match ahead {
+            // Nothing was read ahead, or the log has grown since.
+            Batch::Events(events) if events.is_empty() => self.log.read_batch(after, self.batch_events_max).await?,
+            ahead => ahead,
+        };
+        if let Batch::Events(events) = &batch
+            && events.len() == self.batch_events_max
+            && let Some(last) = events.last()
+        {
+            let (log, after, limit) = (self.log.clone(), last.offset, self.batch_events_max);
+            self.ahead = Some((after, tokio::spawn(async move { log.read_batch(after, limit).await })));
         }
+        Ok(batch)
     }
 }

@@ -6,10 +6,16 @@ use rand::RngExt;
 
 use super::apply::{Applier, later};
 use crate::{
-    Db, Durability, Result,
-    limits::{PARKING_ROUND_EVENTS_MAX, PARKING_ROUND_KEYS_MAX},
-    parking, telemetry,
+    Conn, Db, Durability, Error, Result,
+    clock::Stopwatch,
+    limits::{PARKING_ROUND_EVENTS_MAX, PARKING_ROUND_KEYS_MAX, PARKING_ROUND_TIME_MAX},
+    log::Recorded,
+    parking::{self, Waiting},
+    telemetry,
 };
+
+/// Jitter is measured by no more than this, so that no gap overflows.
+const LONGEST_JITTERED: Duration = Duration::from_hours(24);
 
 /// The growing, jittered gaps between tries of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,51 +44,48 @@ impl Gaps {
         let doubled = self.first.saturating_mul(1 << (failed - 1).min(20)).min(self.longest);
         #[expect(clippy::disallowed_methods, reason = "jitter decides nothing that a test or a replay must repeat")]
         let jitter = rand::rng().random_range(0.0..0.25);
-        Some(doubled.mul_f64(1.0 + jitter))
+        Some(doubled.saturating_add(doubled.min(LONGEST_JITTERED).mul_f64(jitter)))
     }
 }
 
-/// Tries every parked key that is due, one transaction a key.
+/// Tries parked keys that are due, one transaction a key, for a limited time.
 pub(super) async fn retry_due(applier: &Applier<'_>, db: &Db) -> Result<()> {
     let name = applier.projector.name();
     let due = {
         let mut tx = db.read().await?;
         parking::due(&mut tx.conn(), name, applier.clock.now(), PARKING_ROUND_KEYS_MAX).await?
     };
+    let stopwatch = Stopwatch::start();
     for key in due {
         retry_key(applier, db, &key).await?;
+        if stopwatch.seconds() > PARKING_ROUND_TIME_MAX.as_secs_f64() {
+            break;
+        }
     }
     Ok(())
 }
 
-/// Applies as many of a key's waiting events as possible. When a run of them fails it is halved
-/// towards its head, so that what precedes the culprit is applied and order is kept.
+/// Applies as many of a key's waiting events as possible, in their order.
 async fn retry_key(applier: &Applier<'_>, db: &Db, key: &str) -> Result<()> {
     let name = applier.projector.name();
+    let now = applier.clock.now();
     let mut tx = db.write(Durability::Rebuildable).await?;
     let mut conn = tx.conn();
-    let now = applier.clock.now();
     let waiting = parking::waiting_if_due(&mut conn, name, key, now, PARKING_ROUND_EVENTS_MAX).await?;
-    let Some((attempts, events)) = waiting else { return Ok(()) };
-
-    // The head goes first and alone: it is the one whose attempts are counted.
-    let mut run = events.len().min(1);
-    let mut applied = 0;
-    let mut failure = None;
-    while run > 0 {
-        match applier.attempt(&mut conn, &events[applied..applied + run]).await? {
-            Ok(()) => {
-                applied += run;
-                run = events.len() - applied;
-            }
-            Err(_) if run > 1 => run /= 2,
-            Err(error) => {
-                failure = Some(error);
-                break;
-            }
+    let Some(Waiting { attempts, events, unreadable }) = waiting else { return Ok(()) };
+    let (applied, failure) = match apply_in_order(applier, &mut conn, &events).await {
+        // The transaction is given up, since the late call may still be writing on it. The head had its time alone.
+        Err(error @ Error::ApplyTimedOut { .. }) => {
+            tx.rollback().await?;
+            tx = db.write(Durability::Rebuildable).await?;
+            conn = tx.conn();
+            (0, Some(Error::chain(&error)))
         }
-    }
-    if applied > 0 || events.is_empty() {
+        tried => tried?,
+    };
+    let unreadable = unreadable.filter(|_| applied == events.len());
+    let failure = failure.or(unreadable.map(|error| Error::chain(&error)));
+    if applied > 0 || failure.is_none() {
         let last = applied.checked_sub(1).map(|index| events[index].offset).unwrap_or_default();
         parking::remove_applied(&mut conn, name, key, last, now).await?;
     }
@@ -97,8 +100,31 @@ async fn retry_key(applier: &Applier<'_>, db: &Db, key: &str) -> Result<()> {
         }
     }
     tx.commit().await?;
-    applier.projector.committed(&events[..applied]).await;
+    applier.committed(&events[..applied]).await;
     Ok(())
+}
+
+/// Applies events until one fails; answers how many were applied, and the failure. The head goes
+/// first and alone: it is the one whose attempts are counted. A run that fails is halved towards
+/// its head, so that what precedes the culprit is applied.
+async fn apply_in_order(
+    applier: &Applier<'_>,
+    conn: &mut Conn<'_>,
+    events: &[Recorded],
+) -> Result<(usize, Option<String>)> {
+    let mut run = events.len().min(1);
+    let mut applied = 0;
+    while run > 0 {
+        match applier.attempt(conn, &events[applied..applied + run]).await? {
+            Ok(()) => {
+                applied += run;
+                run = events.len() - applied;
+            }
+            Err(_) if run > 1 => run /= 2,
+            Err(error) => return Ok((applied, Some(error))),
+        }
+    }
+    Ok((applied, None))
 }
 
 #[cfg(test)]

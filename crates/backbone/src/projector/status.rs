@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::position::positions;
 use crate::{
     Clock, Db, Result,
+    limits::OTHER_PROCESS_POLL_GAP,
     log::{Extent, Log, Offset},
     parking, telemetry,
 };
@@ -53,7 +54,7 @@ pub struct Status {
     pub position: Offset,
     /// Events committed and not yet dealt with.
     pub lag_events: i64,
-    /// Age of the oldest of them, in milliseconds.
+    /// Age of the oldest event not yet applied, in milliseconds: of those, or of parked ones.
     pub oldest_age_ms: Option<i64>,
     /// Events dealt with by this process since it started.
     pub events_total: u64,
@@ -115,10 +116,11 @@ impl Handle {
 
     async fn status(&self, name: String, position: Offset, head: Offset) -> Result<Status> {
         let oldest = self.log.oldest_after(position).await?;
-        let (retrying_keys, dead_keys) = {
+        let ((retrying_keys, dead_keys), oldest_parked) = {
             let mut tx = self.db.read().await?;
-            parking::count(tx.conn(), &name).await?
+            (parking::count(tx.conn(), &name).await?, parking::oldest(&mut tx.conn(), &name).await?)
         };
+        let oldest = [oldest, oldest_parked].into_iter().flatten().min();
         let age = |at: Timestamp| (self.clock.now().0 - at.0).max(0);
         let live = self.live(&name);
         let live = live.unwrap_or(Live { state: State::Unregistered, ..Live::default() });
@@ -158,8 +160,12 @@ impl Handle {
                 if known.all(|status| status.position >= head && status.retrying_keys == 0) {
                     return Ok(true);
                 }
-                if commits.changed().await.is_err() {
-                    return Ok(false);
+                // Commits of other processes are noticed only where a runtime runs: here there may be none.
+                tokio::select! {
+                    changed = commits.changed() => if changed.is_err() {
+                        return Ok(false);
+                    },
+                    () = tokio::time::sleep(OTHER_PROCESS_POLL_GAP) => {}
                 }
             }
         };

@@ -64,3 +64,15 @@ async fn a_refusal_is_repeated_too() {
     let first = ledger.submit(nameless.clone(), key("ada", 1)).await.unwrap();
     assert_eq!(ledger.submit(nameless, key("ada", 1)).await.unwrap(), first);
 }
+
+#[tokio::test]
+async fn a_stored_answer_of_another_version_fails_its_own_request_and_nobody_elses() {
+    let world = World::new().await;
+    let (ledger, _worker, _shutdown) = world.ledger();
+    ledger.submit(on(), key("ada", 1)).await.unwrap().unwrap();
+    world.execute("UPDATE idempotency_key SET answer = '{\"Done\":{\"a\":1}}'").await;
+    let (repeated, other) =
+        tokio::join!(ledger.submit(on(), key("ada", 1)), ledger.submit(("radio".to_owned(), 1), None));
+    assert!(matches!(repeated, Err(SubmitError::Failed(_))));
+    assert_eq!(other.unwrap(), Ok(true), "decided twice, the second answer would be `false`");
+}

@@ -1,6 +1,7 @@
 //! Guarantees 1 and 2: an event exists if and only if its fact committed and changed.
 
 use futures::future::join_all;
+use tidings_event::{Event, Timestamp};
 
 use crate::world::World;
 
@@ -74,4 +75,45 @@ async fn a_transaction_that_is_dropped_leaves_neither_fact_nor_event() {
     tidings_backbone::outbox::emit(tx.conn(), vec![event]).await.unwrap();
     drop(tx);
     assert_eq!((world.count(FACTS).await, world.count(EVENTS).await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_decision_that_panics_fails_alone_and_the_ledger_lives_on() {
+    let world = World::new().await;
+    let (ledger, _worker, _shutdown) = world.ledger();
+    let commands = (0..50).map(|number| (if number == 17 { "panic".to_owned() } else { format!("lamp {number}") }, 1));
+    let answers = ledger.submit_all(commands).await;
+    for (number, answer) in answers.iter().enumerate() {
+        assert_eq!(answer.is_err(), number == 17, "{number}: {answer:?}");
+    }
+    assert_eq!(ledger.submit(("later".to_owned(), 1), None).await.unwrap(), Ok(true));
+    assert_eq!((world.count(FACTS).await, world.count(EVENTS).await), (50, 50));
+}
+
+#[tokio::test]
+async fn an_event_that_no_reader_could_take_is_refused_and_takes_its_fact_with_it() {
+    let world = World::new().await;
+    let good = || world.event("switch.turned", "lamp", 1);
+    let spoil: [fn(&mut Event); 11] = [
+        |event| event.key = String::new(),
+        |event| event.key = "line\nbreak".to_owned(),
+        |event| event.key = "k".repeat(256),
+        |event| event.event_type = String::new(),
+        |event| event.aggregate_id = "\u{0}".to_owned(),
+        |event| event.aggregate_type = String::new(),
+        |event| event.schema_version = 0,
+        |event| event.version = u64::MAX,
+        |event| event.occurred_at = Timestamp(i64::MAX),
+        |event| drop(event.metadata.other.insert("request_id".to_owned(), "twice".into())),
+        |event| event.payload = serde_json::value::to_raw_value(&"x".repeat(300_000)).unwrap(),
+    ];
+    for (number, spoil) in spoil.into_iter().enumerate() {
+        let mut event = good();
+        spoil(&mut event);
+        let mut tx = world.db.write(tidings_backbone::Durability::Full).await.unwrap();
+        let refused = tidings_backbone::outbox::emit(tx.conn(), vec![good(), event]).await;
+        assert!(refused.is_err_and(|error| error.is_fault_of_data()), "{number}");
+        drop(tx);
+        assert_eq!(world.count(EVENTS).await, 0);
+    }
 }

@@ -1,6 +1,8 @@
 //! Guarantees 4 and 6: every effect happens once, and one bad event never stops other keys.
 
-use tidings_backbone::projector::State;
+use std::time::Duration;
+
+use tidings_backbone::projector::{self, State};
 
 use crate::world::{Fault, PATIENCE, Recorder, World, quick};
 
@@ -163,4 +165,148 @@ async fn stopping_in_the_middle_of_a_backlog_never_passes_an_unapplied_event() {
     assert!(running.handle.settle(PATIENCE).await.unwrap());
     running.stop().await;
     assert_eq!(world.count("SELECT COUNT(*) FROM applied").await, 5_000);
+}
+
+#[tokio::test]
+async fn a_batch_that_fails_leaves_nothing_behind_even_with_a_savepoint_of_its_own_open() {
+    let world = World::new().await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("key 2", 1, Fault::OpenSavepoint, u32::MAX);
+    world.emit(TURNED, keys(4)).await;
+    let running = world.start(&recorder, quick(1));
+    running.settle().await;
+    running.stop().await;
+    let applied = world.applied().await;
+    assert_eq!(applied.len(), 3);
+    assert!(applied.values().all(|versions| versions == &[1]), "{applied:?}");
+    assert_eq!(world.parked().await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_event_that_hangs_is_found_without_blaming_others_and_its_key_is_parked() {
+    let world = World::new().await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("key 5", 1, Fault::Hang, u32::MAX);
+    world.emit(TURNED, keys(8)).await;
+    let options = projector::Options { apply_time_max: Duration::from_millis(200), ..quick(2) };
+    let running = world.start(&recorder, options);
+    running.settle().await;
+    running.stop().await;
+    assert_eq!(world.applied().await.len(), 7);
+    let parked = world.parked().await;
+    assert_eq!((parked.len(), parked[0].key.as_str(), parked[0].attempts), (1, "key 5", 2));
+    assert_eq!(parked[0].error, "a batch of 1 events was not applied within 200 ms");
+}
+
+#[tokio::test]
+async fn a_panic_after_the_commit_stops_nothing_and_doubles_nothing() {
+    let world = World::new().await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("key 2", 1, Fault::PanicAfterCommit, u32::MAX);
+    world.emit(TURNED, keys(4)).await;
+    let running = world.start(&recorder, quick(1));
+    running.settle().await;
+    world.emit(TURNED, [("later".to_owned(), 1)]).await;
+    running.settle().await;
+    running.stop().await;
+    assert_eq!(world.applied().await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_table_that_is_missing_is_nobodys_fault() {
+    let world = World::new().await;
+    world.execute("ALTER TABLE applied RENAME TO hidden").await;
+    world.emit(TURNED, keys(20)).await;
+    let running = world.start(&Recorder::new("recorder"), quick(1));
+    let handle = running.handle.clone();
+    world
+        .until("the projector backs off", async || {
+            handle.statuses().await.unwrap().iter().any(|status| status.state == State::BackingOff)
+        })
+        .await;
+    assert!(world.parked().await.is_empty());
+    world.execute("ALTER TABLE hidden RENAME TO applied").await;
+    running.settle().await;
+    running.stop().await;
+    assert_eq!(world.applied().await.len(), 20);
+}
+
+#[tokio::test]
+async fn a_row_that_is_no_event_kills_its_key_and_stops_nobody_else() {
+    for damage in [
+        "UPDATE outbox SET payload = 'not json' WHERE seq = 3",
+        "UPDATE outbox SET event_id = X'00' WHERE seq = 3",
+        "UPDATE outbox SET version = -1 WHERE seq = 3",
+        "UPDATE outbox SET metadata = '[]' WHERE seq = 3",
+        "UPDATE outbox SET schema_version = 5000000000 WHERE seq = 3",
+        "UPDATE outbox SET payload = X'ff' WHERE seq = 3",
+    ] {
+        let world = World::new().await;
+        world.emit(TURNED, ["a", "b", "b", "b", "c"].iter().zip(1..).map(|(key, n)| ((*key).to_owned(), n))).await;
+        world.execute(damage).await;
+        let running = world.start(&Recorder::new("recorder"), quick(3));
+        running.settle().await;
+        world.emit(TURNED, [("b".to_owned(), 6), ("d".to_owned(), 7)]).await;
+        running.settle().await;
+        let parked = world.parked().await;
+        assert_eq!((parked.len(), parked[0].key.as_str(), parked[0].waiting), (1, "b", 3), "{damage}");
+        assert_eq!(parked[0].state, tidings_backbone::parking::State::Dead, "{damage}");
+        let applied = world.applied().await;
+        assert_eq!((applied["a"].len(), applied["b"].len(), applied["c"].len(), applied["d"].len()), (1, 1, 1, 1));
+
+        // Whoever redrives the key without mending the row gets it back dead, with its order.
+        let mut tx = world.db.write(tidings_backbone::Durability::Full).await.unwrap();
+        tidings_backbone::parking::redrive(tx.conn(), "recorder", "b", world.clock.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        running.settle().await;
+        assert_eq!(world.parked().await[0].waiting, 3, "{damage}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn events_that_were_removed_behind_the_position_stop_the_projector() {
+    let world = World::new().await;
+    world.emit(TURNED, keys(10)).await;
+    let running = world.start(&Recorder::new("recorder"), quick(1));
+    running.settle().await;
+    running.stop().await;
+    world.emit(TURNED, keys(10)).await;
+    world.execute("DELETE FROM outbox WHERE seq BETWEEN 11 AND 13").await;
+    let running = world.start(&Recorder::new("recorder"), quick(1));
+    let handle = running.handle.clone();
+    let stopped = async || handle.statuses().await.unwrap().iter().any(|status| status.state == State::Stopped);
+    while !stopped().await {
+        assert!(!running.handle.settle(Duration::from_millis(50)).await.unwrap());
+    }
+    running.stop().await;
+    assert_eq!(world.applied().await.len(), 10);
+}
+
+#[tokio::test]
+async fn somebody_who_only_looks_sees_another_process_settle() {
+    let world = World::new().await;
+    let looker = tidings_backbone::Db::open_sqlite(&world.folder.path().join("test.db")).await.unwrap();
+    let log = tidings_backbone::log::Log::Embedded(looker.clone());
+    let looking =
+        projector::Runtime::new(looker, log, world.clock.clone()).with(Recorder::new("recorder"), quick(1)).handle();
+    world.emit(TURNED, keys(10)).await;
+    let settled = tokio::spawn(async move { looking.settle(PATIENCE).await });
+    let running = world.start(&Recorder::new("recorder"), quick(1));
+    assert!(settled.await.unwrap().unwrap());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_age_of_the_oldest_event_counts_parked_ones() {
+    let world = World::with_clock(tidings_backbone::Clock::manual(tidings_event::Timestamp(1_000_000))).await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("key 0", 1, Fault::Error, u32::MAX);
+    world.emit(TURNED, keys(3)).await;
+    let running = world.start(&recorder, quick(1));
+    running.settle().await;
+    world.clock.advance(Duration::from_secs(60));
+    let status = running.handle.statuses().await.unwrap().remove(0);
+    assert_eq!((status.lag_events, status.oldest_age_ms), (0, Some(60_000)));
+    running.stop().await;
 }

@@ -76,3 +76,19 @@ async fn a_projector_before_the_start_of_the_log_stops_and_says_so_or_goes_on_as
     running.stop().await;
     assert_eq!(world.applied().await.len(), 6);
 }
+
+#[tokio::test]
+async fn an_event_dated_into_the_future_does_not_hold_up_the_others() {
+    let world = World::with_clock(Clock::manual(Timestamp(1_000_000))).await;
+    let mut early = world.event(TURNED, "early", 1);
+    early.occurred_at = Timestamp(world.clock.now().0 + 1_000 * 3_600_000);
+    let mut tx = world.db.write(tidings_backbone::Durability::Full).await.unwrap();
+    tidings_backbone::outbox::emit(tx.conn(), vec![early]).await.unwrap();
+    tx.commit().await.unwrap();
+    emit(&world, 10).await;
+    let running = world.start(&Recorder::new("recorder"), quick(3));
+    running.settle().await;
+    running.stop().await;
+    world.clock.advance(2 * HOUR);
+    assert_eq!(retention(&world).round().await.unwrap(), 11);
+}

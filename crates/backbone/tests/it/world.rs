@@ -165,6 +165,12 @@ pub(crate) enum Fault {
     Error,
     Panic,
     Dependency,
+    /// An error, with a savepoint of the projector's own left open.
+    OpenSavepoint,
+    /// No end.
+    Hang,
+    /// A panic after the commit.
+    PanicAfterCommit,
 }
 
 /// A projector that records what it applies, and fails on the events it is told to, after having written.
@@ -199,6 +205,9 @@ impl Recorder {
             if *times == 0 {
                 continue;
             }
+            if *fault == Fault::PanicAfterCommit {
+                continue;
+            }
             if batch.len() == 1 || *fault == Fault::Dependency {
                 *times -= 1;
             }
@@ -231,15 +240,27 @@ impl Projector for Recorder {
         match self.fault(batch) {
             None => Ok(()),
             Some(Fault::Error) => Err(ApplyError::event("told to fail")),
-            Some(Fault::Panic) => panic!("told to panic"),
+            Some(Fault::Panic | Fault::PanicAfterCommit) => panic!("told to panic"),
+            Some(Fault::OpenSavepoint) => {
+                conn.execute("saving", "SAVEPOINT batch", vec![]).await?;
+                Err(ApplyError::event("told to fail"))
+            }
+            Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Dependency) => {
                 Err(ApplyError::Dependency(Error::Invariant { message: "told to be down".to_owned() }))
             }
         }
     }
+
+    async fn committed(&self, batch: &[Recorded]) {
+        let faults = self.faults.lock().unwrap().clone();
+        let fault = |recorded: &Recorded| faults.get(&(recorded.event.key.clone(), recorded.event.version)).copied();
+        let panics = batch.iter().filter_map(fault).any(|(fault, _)| fault == Fault::PanicAfterCommit);
+        assert!(!panics, "told to panic after the commit");
+    }
 }
 
-/// Turns switches on and off; turning a switch `bad` breaks a constraint of the database.
+/// Turns switches on and off; turning one named `panic` panics; turning a switch `bad` breaks a constraint of the database.
 #[derive(Debug)]
 pub(crate) struct Switches {
     ids: EventIds,
@@ -260,6 +281,7 @@ impl Decide for Switches {
     ) -> tidings_backbone::Result<Vec<Result<bool, String>>> {
         let mut decided = Vec::new();
         for (name, turn) in commands {
+            assert_ne!(name, "panic", "told to panic");
             if name.is_empty() {
                 decided.push(Err("a switch needs a name".to_owned()));
                 continue;

@@ -58,8 +58,7 @@ pub(super) fn of<'a>(event: &'a Event, source: &'a str) -> Result<Vec<(&'a str, 
     check_required("source", source)?;
     check_required("type", &event.event_type)?;
     let text = |name, text: &'a str| check_required(name, text).map(|()| (name, Attribute::Text(text.into())));
-    let schema_version = i32::try_from(event.schema_version).ok().filter(|version| *version > 0);
-    let schema_version = schema_version.ok_or_else(|| broken("schemaversion", "must be from 1 to 2147483647"))?;
+    let schema_version = check_schema_version(event.schema_version)?;
 
     let mut attributes = Vec::with_capacity(14 + event.metadata.other.len());
     attributes.extend([
@@ -75,6 +74,26 @@ pub(super) fn of<'a>(event: &'a Event, source: &'a str) -> Result<Vec<(&'a str, 
         metadata_of(&event.metadata, &mut attributes);
     }
     Ok(attributes)
+}
+
+/// Checks what [`of`] would check, and that no other metadata bears the name of a known field.
+pub(super) fn check(event: &Event) -> Result<(), Error> {
+    let texts = [
+        ("type", &event.event_type),
+        ("subject", &event.aggregate_id),
+        ("partitionkey", &event.key),
+        ("aggregatetype", &event.aggregate_type),
+    ];
+    texts.into_iter().try_for_each(|(name, text)| check_required(name, text))?;
+    check_schema_version(event.schema_version)?;
+    event.occurred_at.in_range()?;
+    let doubled = event.metadata.other.keys().find(|name| Metadata::FIELDS.contains(&name.as_str()));
+    doubled.map_or(Ok(()), |name| Err(broken(name, "is the name of a field of the metadata")))
+}
+
+fn check_schema_version(version: u32) -> Result<i32, Error> {
+    let version = i32::try_from(version).ok().filter(|version| *version > 0);
+    version.ok_or_else(|| broken("schemaversion", "must be from 1 to 2147483647"))
 }
 
 fn metadata_of<'a>(metadata: &'a Metadata, attributes: &mut Vec<(&'a str, Attribute<'a>)>) {

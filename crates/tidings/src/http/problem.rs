@@ -190,7 +190,7 @@ impl From<SubmitError> for Problem {
     fn from(error: SubmitError) -> Self {
         match &error {
             SubmitError::Busy => Self::busy(),
-            SubmitError::Closed => Self::unavailable(&error),
+            SubmitError::Closed | SubmitError::Unknown => Self::unavailable(&error),
             SubmitError::KeyReused => Self::new(Name::IdempotencyKeyReused),
             SubmitError::Failed(cause) if cause.is_transient() => Self::unavailable(&error),
             SubmitError::Failed(_) => Self::internal(&error),

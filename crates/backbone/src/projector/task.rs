@@ -1,0 +1,323 @@
+//! The loop of a projector: read a batch, apply it with its position, try parked keys again.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use tidings_event::Timestamp;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    MissingHistory, Options, Projector,
+    apply::Applier,
+    lease::Lease,
+    position,
+    reader::Reader,
+    retry::retry_due,
+    status::{Live, State},
+};
+use crate::{
+    Clock, Db, Durability, Error, Result, Tx,
+    clock::Stopwatch,
+    limits::{PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, UNKNOWN_TYPES_MAX},
+    log::{self, Log, Offset, Recorded},
+    outbox::{Batch, MalformedEvent},
+    parking, telemetry,
+};
+
+/// One projector and what it needs.
+pub(super) struct Task {
+    projector: Arc<dyn Projector>,
+    options: Options,
+    db: Db,
+    log: Log,
+    reader: Reader,
+    clock: Clock,
+    live: watch::Sender<Live>,
+    lease: Lease,
+    /// Where it stands; `None` before the stored position is read.
+    position: Option<Offset>,
+    /// Events tried at once: fewer after a batch has timed out.
+    batch_events_max: usize,
+    /// Types already warned of, so that each is said once.
+    unknown_types: HashSet<String>,
+}
+
+/// What a step found to do.
+enum Step {
+    /// Something was done; there may be more.
+    Done,
+    /// Nothing to do before this long, or before the log grows.
+    Idle(Option<Duration>),
+    /// The lease is another process's.
+    Leased,
+}
+
+impl Task {
+    pub(super) fn new(
+        projector: Arc<dyn Projector>,
+        options: Options,
+        db: &Db,
+        log: &Log,
+        clock: &Clock,
+        live: watch::Sender<Live>,
+    ) -> Self {
+        Self {
+            lease: Lease::new(db, projector.name()),
+            reader: Reader::new(log.clone(), options.batch_events_max),
+            batch_events_max: options.batch_events_max,
+            projector,
+            options,
+            db: db.clone(),
+            log: log.clone(),
+            clock: clock.clone(),
+            live,
+            position: None,
+            unknown_types: HashSet::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, known_types: Arc<HashSet<String>>, shutdown: CancellationToken) {
+        let mut backoff = PROJECTOR_BACKOFF_MIN;
+        let mut appended = self.log.appended();
+        while !shutdown.is_cancelled() {
+            appended.mark_unchanged();
+            let (pause, or_appended) = match self.step(&known_types).await {
+                Ok(step) => {
+                    backoff = PROJECTOR_BACKOFF_MIN;
+                    match step {
+                        Step::Done => continue,
+                        Step::Idle(pause) => (pause, true),
+                        Step::Leased => (Some(Lease::RETRY_GAP), false),
+                    }
+                }
+                Err(error @ Error::HistoryMissing { .. }) => {
+                    tracing::error!(projector = self.name(), error = Error::chain(&error), "the projector has stopped");
+                    self.set_state(State::Stopped, Some(Error::chain(&error)));
+                    shutdown.cancelled().await;
+                    return;
+                }
+                Err(error) => {
+                    self.back_off(&error, backoff);
+                    let pause = backoff;
+                    backoff = (backoff * 2).min(PROJECTOR_BACKOFF_MAX);
+                    // A log that grows is no reason to disturb a dependency that is down.
+                    (Some(pause), false)
+                }
+            };
+            tokio::select! {
+                // The sender lives in `self.db`, so the channel is open.
+                _changed = appended.changed(), if or_appended => {}
+                () = sleep(pause) => {}
+                () = shutdown.cancelled() => {}
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        self.projector.name()
+    }
+
+    async fn step(&mut self, known_types: &HashSet<String>) -> Result<Step> {
+        if !self.lease.is_held() && !self.lease.try_take()? {
+            self.set_state(State::Waiting, None);
+            return Ok(Step::Leased);
+        }
+        let Some(at) = self.position else {
+            self.position = Some(self.start().await?);
+            return Ok(Step::Done);
+        };
+        let due = self.until_due().await?;
+        if due == Some(Duration::ZERO) {
+            retry_due(&self.applier(), &self.db).await?;
+        }
+        let batch = self.reader.read(at).await?;
+        self.set_state(State::Running, None);
+        match batch {
+            Batch::Events(events) if events.is_empty() && due == Some(Duration::ZERO) => Ok(Step::Done),
+            Batch::Events(events) if events.is_empty() => Ok(Step::Idle(due)),
+            Batch::Events(events) => {
+                self.check_history(at, events[0].offset)?;
+                self.apply(at, events, known_types).await
+            }
+            Batch::Malformed(row) => self.park_malformed(at, &row).await,
+        }
+    }
+
+    /// Finds where to begin; a new projector begins at the beginning.
+    async fn start(&self) -> Result<Offset> {
+        let mut tx = self.db.write(Durability::Full).await?;
+        let mut conn = tx.conn();
+        // Read under the write lock: no retention removes events between this look and the position.
+        let earliest = log::extent(&mut conn).await?.earliest;
+        let stored = position::position(&mut conn, self.name()).await?;
+        let mut start = stored.unwrap_or_default();
+        self.check_history(start, earliest)?;
+        start = start.max(Offset(earliest.0 - 1));
+        if stored != Some(start) {
+            position::set(&mut conn, self.name(), start, self.clock.now()).await?;
+        }
+        tx.commit().await?;
+        self.set_state(State::Running, None);
+        Ok(start)
+    }
+
+    /// Offsets of the embedded log have no gaps: where the next one is missing, events are gone.
+    fn check_history(&self, at: Offset, next: Offset) -> Result<()> {
+        let (needed, earliest) = (at.0 + 1, next.0);
+        if earliest <= needed {
+            return Ok(());
+        }
+        match self.options.on_missing_history {
+            MissingHistory::Stop => Err(Error::HistoryMissing { projector: self.name(), needed, earliest }),
+            MissingHistory::Earliest => {
+                let projector = self.name();
+                tracing::warn!(projector, needed, earliest, "events are missing from the log; going on, as configured");
+                Ok(())
+            }
+        }
+    }
+
+    async fn apply(&mut self, at: Offset, mut batch: Vec<Recorded>, known_types: &HashSet<String>) -> Result<Step> {
+        batch.truncate(self.batch_events_max);
+        let (count, oldest) = (batch.len(), batch[0].event.occurred_at);
+        let last = batch[count - 1].offset;
+        let stopwatch = Stopwatch::start();
+        let mine = self.select(batch, known_types);
+
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        if !mine.is_empty() {
+            match self.applier().apply(&mut tx.conn(), &mine).await {
+                Err(error @ Error::ApplyTimedOut { .. }) => {
+                    tx.rollback().await?;
+                    return self.after_time_out(at, count, &mine, error).await;
+                }
+                applied => applied?,
+            }
+        }
+        self.commit(tx, at, last).await?;
+        self.applier().committed(&mine).await;
+        self.batch_events_max = (self.batch_events_max * 2).min(self.options.batch_events_max);
+        telemetry::projector_batch(self.name(), count, stopwatch.seconds());
+        telemetry::projector_delay(self.name(), (self.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
+        Ok(Step::Done)
+    }
+
+    /// A batch that was not applied in its time is tried again with half its events; an event that
+    /// was alone is at fault.
+    async fn after_time_out(&mut self, at: Offset, count: usize, mine: &[Recorded], error: Error) -> Result<Step> {
+        let [alone] = mine else {
+            self.batch_events_max = (count / 2).max(1);
+            return Err(error);
+        };
+        if count > 1 {
+            self.batch_events_max = (count / 2).max(1);
+            return Err(error);
+        }
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        self.applier().park_timed_out(&mut tx.conn(), alone, &error).await?;
+        self.commit(tx, at, alone.offset).await?;
+        Ok(Step::Done)
+    }
+
+    async fn park_malformed(&mut self, at: Offset, row: &MalformedEvent) -> Result<Step> {
+        self.check_history(at, row.offset)?;
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        // A row whose very type cannot be told may be anybody's.
+        if row.event_type.is_empty() || self.projector.event_types().contains(&row.event_type.as_str()) {
+            parking::park_malformed(&mut tx.conn(), self.name(), row, self.clock.now()).await?;
+            telemetry::key_parked(self.name());
+            telemetry::key_dead(self.name());
+            tracing::error!(
+                projector = self.name(),
+                offset = row.offset.0,
+                key = row.key,
+                error = row.reason,
+                "a row of the outbox is no event; its key is dead"
+            );
+        }
+        self.commit(tx, at, row.offset).await?;
+        Ok(Step::Done)
+    }
+
+    /// Commits what `tx` holds together with the position.
+    async fn commit(&mut self, mut tx: Tx, from: Offset, to: Offset) -> Result<()> {
+        if let Err(error) = position::advance(&mut tx.conn(), self.name(), from, to, self.clock.now()).await {
+            // Somebody else moved it, lease or not: look again from the stored position.
+            self.position = None;
+            return Err(error);
+        }
+        fail::fail_point!("projector-before-commit", |_| std::process::abort());
+        tx.commit().await?;
+        fail::fail_point!("projector-after-commit", |_| std::process::abort());
+        self.live.send_modify(|live| live.events_total += u64::try_from(to.0 - from.0).unwrap_or_default());
+        self.position = Some(to);
+        Ok(())
+    }
+
+    fn applier(&self) -> Applier<'_> {
+        let Options { gaps, apply_time_max, .. } = &self.options;
+        Applier { projector: &*self.projector, gaps, apply_time_max: *apply_time_max, clock: &self.clock }
+    }
+
+    /// How long until the next parked key is due; zero when one is due now. A clock that was set
+    /// back makes nobody wait longer than the longest gap.
+    async fn until_due(&self) -> Result<Option<Duration>> {
+        let mut tx = self.db.read().await?;
+        let due = parking::next_due(&mut tx.conn(), self.name()).await?;
+        let until = |due: Timestamp| u64::try_from(due.0 - self.clock.now().0).unwrap_or(0);
+        Ok(due.map(|due| Duration::from_millis(until(due)).min(self.options.gaps.longest.saturating_mul(2))))
+    }
+
+    /// Keeps the events the projector declared. A type that nobody declared is counted, and said
+    /// once: it is from a newer writer, or a mistake.
+    fn select(&mut self, batch: Vec<Recorded>, known_types: &HashSet<String>) -> Vec<Recorded> {
+        let name = self.name();
+        let types = self.projector.event_types();
+        let (mine, others): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|recorded| types.contains(&recorded.event.event_type.as_str()));
+        for Recorded { event, .. } in others {
+            if known_types.contains(&event.event_type) {
+                continue;
+            }
+            telemetry::unknown_event(name);
+            if self.unknown_types.len() < UNKNOWN_TYPES_MAX && self.unknown_types.insert(event.event_type.clone()) {
+                let (event_type, event_id) = (event.event_type, event.id);
+                tracing::warn!(projector = name, event_type, %event_id, "passing over events of an unknown type");
+            }
+        }
+        mine
+    }
+
+    fn back_off(&self, error: &Error, pause: Duration) {
+        let (projector, text, pause_ms) = (self.name(), Error::chain(error), pause.as_millis());
+        if error.is_transient() {
+            tracing::warn!(projector, error = text, pause_ms, "the projector waits and tries again");
+        } else {
+            tracing::error!(projector, error = text, pause_ms, "the projector failed, waits and tries again");
+        }
+        telemetry::projector_backoff(projector);
+        self.set_state(State::BackingOff, Some(text));
+    }
+
+    fn set_state(&self, state: State, detail: Option<String>) {
+        self.live.send_if_modified(|live| {
+            let changed = live.state != state || live.detail != detail;
+            live.state = state;
+            live.detail = detail;
+            changed
+        });
+    }
+}
+
+async fn sleep(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Task").field("projector", &self.name()).finish_non_exhaustive()
+    }
+}
