@@ -3,6 +3,7 @@
 //! What differs between engines is in `dialect`; the driver is met only here. Migrations are
 //! written per engine.
 
+mod checkpoint;
 mod dialect;
 mod migrate;
 mod row;
@@ -49,8 +50,9 @@ pub enum Durability {
 impl Db {
     /// Opens (or creates) an SQLite database in WAL mode.
     pub async fn open_sqlite(file: &Path) -> Result<Self> {
-        let backend = Backend::Sqlite(sqlite::Sqlite::open(file).await?);
-        Ok(Self { backend, commits: watch::Sender::new(0) })
+        let commits = watch::Sender::new(0);
+        let backend = Backend::Sqlite(sqlite::Sqlite::open(file, commits.subscribe()).await?);
+        Ok(Self { backend, commits })
     }
 
     /// Applies the migrations that are missing, in order, safely beside other processes.
@@ -86,14 +88,6 @@ impl Db {
     pub async fn watch_other_processes(&self) -> Result<std::convert::Infallible> {
         match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.watch(&self.commits).await,
-        }
-    }
-
-    /// Moves an overlong write-ahead log into the database. Writers wait meanwhile; overlapping
-    /// readers can keep the engine from doing it by itself.
-    pub(crate) async fn shorten_journal(&self) -> Result<()> {
-        match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.shorten_journal().await,
         }
     }
 

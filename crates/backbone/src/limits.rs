@@ -13,7 +13,7 @@ pub const LEDGER_RETRY_TIME_MAX: Duration = Duration::from_secs(5);
 pub const LEDGER_RETRY_GAP_MIN: Duration = Duration::from_millis(10);
 
 /// Rows of one multi-row statement.
-pub const STATEMENT_ROWS_MAX: usize = 128;
+pub const STATEMENT_ROWS_MAX: usize = 512;
 /// Bytes of the payload of one event.
 pub const EVENT_PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of an event's type, key, aggregate type and aggregate id, each.
@@ -56,5 +56,9 @@ pub const RETENTION_BATCH_ROWS_MAX: usize = 5_000;
 pub const SQLITE_READERS_MAX: u32 = 4;
 /// How long a statement waits for another process that is writing.
 pub const SQLITE_BUSY_TIME_MAX: Duration = Duration::from_secs(5);
-/// Bytes of the write-ahead log after which the retention moves it into the database, waiting for readers.
-pub const SQLITE_JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Pages of the write-ahead log that wait to be moved into the database: 16 MiB.
+pub const CHECKPOINT_PAGES: i64 = 4_096;
+/// Pages of the write-ahead log after which writers wait for it to be emptied: 128 MiB.
+pub const JOURNAL_PAGES_MAX: i64 = 32_768;
+/// Pause between looks at the write-ahead log while commits go on.
+pub const CHECKPOINT_GAP: Duration = Duration::from_millis(50);

@@ -51,7 +51,6 @@ impl Retention {
 
     /// Removes all that may go now; answers how many events went.
     pub async fn round(&self) -> Result<u64> {
-        self.db.shorten_journal().await?;
         while self.remove_answers().await? == RETENTION_BATCH_ROWS_MAX as u64 {}
         let mut removed = 0;
         loop {

@@ -8,18 +8,26 @@ use sqlx::{
 };
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
-use super::Durability;
+use super::{Durability, checkpoint};
 use crate::{
     Error, Result,
-    limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_JOURNAL_BYTES_MAX, SQLITE_READERS_MAX},
+    limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_READERS_MAX},
 };
 
 /// Page cache of the writing connection and of each reading one, in KiB (negative is how SQLite's
 /// pragma tells KiB from pages). It fills with use.
 const WRITER_CACHE_KIB: &str = "-32768";
 const READER_CACHE_KIB: &str = "-4096";
-/// Pages of the write-ahead log after which a commit moves them into the database: 16 MiB.
-const CHECKPOINT_PAGES: &str = "4096";
+/// Pages of the write-ahead log after which a commit moves them into the database itself, should
+/// nobody else have done so: 512 MiB.
+const LAST_RESORT_CHECKPOINT_PAGES: &str = "131072";
+/// Prepared statements a connection keeps: each multi-row text comes in some ten lengths.
+const STATEMENTS_MAX: usize = 512;
+/// Rows that may be on their way from the thread of a connection; few would make both threads wait.
+const ROWS_AHEAD: usize = 1_024;
+
+/// Who may write, and the durability the writing connection is set to, if known.
+pub(super) type Turn = Arc<Mutex<Option<Durability>>>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Sqlite {
@@ -28,9 +36,8 @@ pub(super) struct Sqlite {
     /// One connection for every writer of this process: a second one would empty the page cache of
     /// the first with each commit.
     writer: SqlitePool,
-    /// Writers of this process queue here, in order; SQLite's own busy wait is neither fair nor
-    /// prompt. What it guards is the durability the writing connection is set to, if known.
-    turn: Arc<Mutex<Option<Durability>>>,
+    /// Writers of this process queue here, in order; SQLite's own busy wait is neither fair nor prompt.
+    turn: Turn,
 }
 
 /// A transaction on SQLite; `turn` is held while it writes.
@@ -42,7 +49,8 @@ pub struct SqliteTx {
 }
 
 impl Sqlite {
-    pub(super) async fn open(file: &Path) -> Result<Self> {
+    /// Opens the database; `commits` changes with each commit and is closed with the last handle.
+    pub(super) async fn open(file: &Path, commits: watch::Receiver<u64>) -> Result<Self> {
         let options = SqliteConnectOptions::new()
             .filename(file)
             .create_if_missing(true)
@@ -50,13 +58,17 @@ impl Sqlite {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(SQLITE_BUSY_TIME_MAX)
             .foreign_keys(true)
+            .statement_cache_capacity(STATEMENTS_MAX)
+            .row_buffer_size(ROWS_AHEAD)
             .pragma("cache_size", READER_CACHE_KIB)
-            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+            .pragma("wal_autocheckpoint", LAST_RESORT_CHECKPOINT_PAGES)
             .pragma("temp_store", "MEMORY");
         let writer = pool(1).connect_with(options.clone().pragma("cache_size", WRITER_CACHE_KIB)).await;
         let writer = writer.map_err(Error::database("opening the database"))?;
         let readers = pool(SQLITE_READERS_MAX).connect_lazy_with(options.clone().pragma("query_only", "ON"));
-        Ok(Self { options, readers, writer, turn: Arc::default() })
+        let turn = Turn::default();
+        tokio::spawn(checkpoint::run(options.clone(), Arc::clone(&turn), commits));
+        Ok(Self { options, readers, writer, turn })
     }
 
     pub(super) async fn read(&self) -> Result<SqliteTx> {
@@ -110,18 +122,6 @@ impl Sqlite {
             }
             tokio::time::sleep(OTHER_PROCESS_POLL_GAP).await;
         }
-    }
-
-    pub(super) async fn shorten_journal(&self) -> Result<()> {
-        let mut journal = self.file().as_os_str().to_owned();
-        journal.push("-wal");
-        let bytes = tokio::fs::metadata(&journal).await.map_or(0, |file| file.len());
-        if bytes <= SQLITE_JOURNAL_BYTES_MAX {
-            return Ok(());
-        }
-        let _turn = self.turn.lock().await;
-        let done = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&self.writer).await;
-        done.map(drop).map_err(Error::database("shortening the write-ahead log"))
     }
 
     pub(super) fn file(&self) -> &Path {
