@@ -69,6 +69,13 @@ impl Db {
         }
     }
 
+    /// A connection for single reads, each a snapshot of its own: for loops that must be quick.
+    pub(crate) async fn glance(&self) -> Result<Tx> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.glance().await.map(Tx::Sqlite),
+        }
+    }
+
     /// Begins a transaction that may write. Writers of one process take turns in the order they
     /// came; other processes are waited for.
     pub async fn write(&self, durability: Durability) -> Result<Tx> {
@@ -260,7 +267,8 @@ impl Conn<'_> {
 
     /// Runs one query for many rows of input; answers the rows of all its round trips together.
     ///
-    /// `sql` is given the text of the input rows, as [`Engine::values`] writes it, for each trip.
+    /// `sql` is given the text of the input rows, as [`Engine::values`] writes it, for each trip. A
+    /// row of the input may be asked for several times, so the query must not count them.
     pub async fn fetch_rows<const COLUMNS: usize>(
         &mut self,
         doing: &'static str,
@@ -268,9 +276,10 @@ impl Conn<'_> {
         rows: Vec<[Value; COLUMNS]>,
     ) -> Result<Vec<Row>> {
         let mut found = Vec::with_capacity(rows.len());
-        let mut rows = rows.into_iter();
-        for count in dialect::chunks(rows.len(), STATEMENT_ROWS_MAX) {
-            let args = rows.by_ref().take(count).flatten().collect();
+        for part in rows.chunks(STATEMENT_ROWS_MAX) {
+            let count = dialect::padded(part.len(), STATEMENT_ROWS_MAX);
+            let padding = part.iter().cycle().skip(part.len()).take(count - part.len());
+            let args = part.iter().chain(padding).flatten().cloned().collect();
             let values = self.engine().values(count, COLUMNS);
             found.append(&mut self.fetch(doing, sql(&values), args).await?);
         }

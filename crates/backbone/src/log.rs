@@ -47,7 +47,7 @@ impl Log {
     /// Reads what a projector is to apply next.
     pub(crate) async fn read_batch(&self, after: Offset, limit: usize) -> Result<outbox::Batch> {
         let Self::Embedded(db) = self;
-        let mut tx = db.read().await?;
+        let mut tx = db.glance().await?;
         outbox::read_batch(&mut tx.conn(), after, limit).await
     }
 

@@ -160,11 +160,24 @@ pub(crate) async fn due(conn: &mut Conn<'_>, projector: &str, at: Timestamp, lim
     conn.fetch("looking for due keys", sql, args).await?.iter().map(|row| row.text(0)).collect()
 }
 
-/// When the next try of any key of the projector is due.
-pub(crate) async fn next_due(conn: &mut Conn<'_>, projector: &str) -> Result<Option<Timestamp>> {
-    let sql = "SELECT MIN(next_attempt_at) FROM parked_key WHERE projector = ? AND state = 0";
-    let row = conn.fetch_optional("looking for the next due key", sql, vec![projector.into()]).await?;
-    row.map_or(Ok(None), |row| row.int_or_null(0)).map(|at| at.map(Timestamp))
+/// What a projector needs to know of its parking lot between two batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lot {
+    /// Whether no key is parked.
+    pub(crate) is_empty: bool,
+    /// When the next try of any key is due.
+    pub(crate) next_due: Option<Timestamp>,
+}
+
+/// Looks at the parking lot of a projector.
+pub(crate) async fn lot(conn: &mut Conn<'_>, projector: &str) -> Result<Lot> {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM parked_key WHERE projector = ?), \
+               (SELECT MIN(next_attempt_at) FROM parked_key WHERE projector = ? AND state = 0)";
+    let args = vec![projector.into(), projector.into()];
+    let row = conn.fetch_optional("looking at the parking lot", sql, args).await?;
+    row.map_or(Ok(Lot::default()), |row| {
+        Ok(Lot { is_empty: row.int(0)? != 0, next_due: row.int_or_null(1)?.map(Timestamp) })
+    })
 }
 
 /// What waits under a key, from its head on.

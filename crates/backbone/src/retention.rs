@@ -79,7 +79,7 @@ impl Retention {
         let positions = positions(tx.conn()).await?;
         let all_known = self.options.projectors.iter().all(|name| positions.iter().any(|row| row.projector == *name));
         let passed = positions.iter().map(|position| position.offset).min();
-        let (true, Some(passed)) = (all_known, passed) else { return Ok(0) };
+        let (true, Some(passed)) = (all_known, passed) else { return tx.rollback().await.map(|()| 0) };
 
         let doing = "removing old events";
         let sql = "SELECT seq, occurred_at FROM outbox WHERE seq <= ? ORDER BY seq LIMIT ?";
@@ -93,7 +93,7 @@ impl Retention {
                 last = Some(Offset(row.int(0)?));
             }
         }
-        let Some(last) = last else { return Ok(0) };
+        let Some(last) = last else { return tx.rollback().await.map(|()| 0) };
         let removed = tx.conn().execute(doing, "DELETE FROM outbox WHERE seq <= ?", vec![last.0.into()]).await?;
         tx.commit().await?;
         Ok(removed)

@@ -44,18 +44,27 @@ pub(super) fn row_placeholders(rows: usize, columns: usize) -> String {
     text
 }
 
-/// Splits `total` rows into statements: as many of `max` rows as fit, then powers of two. Only
-/// few distinct texts arise, so that prepared statements are found again.
+/// Statements of up to this many rows have a text of their own for each number.
+const EXACT_ROWS_MAX: usize = 32;
+
+/// Splits `total` rows into statements: `max` rows each as long as they last, then powers of two,
+/// then whatever is left when that is little. Only few distinct texts arise, so that prepared
+/// statements are found again, and a small batch is one trip.
 pub(super) fn chunks(total: usize, max: usize) -> impl Iterator<Item = usize> {
     let mut left = total;
     std::iter::from_fn(move || {
         if left == 0 {
             return None;
         }
-        let count = if left >= max { max } else { 1 << left.ilog2() };
+        let count = if left <= EXACT_ROWS_MAX { left } else { max.min(1 << left.ilog2()) };
         left -= count;
         Some(count)
     })
+}
+
+/// The number of rows of a statement that is to hold `count`, at most `max`, and may hold some twice.
+pub(super) fn padded(count: usize, max: usize) -> usize {
+    if count <= EXACT_ROWS_MAX { count } else { count.next_power_of_two().min(max) }
 }
 
 #[cfg(test)]
@@ -64,11 +73,22 @@ mod tests {
 
     #[test]
     fn chunks_cover_every_row_with_few_distinct_sizes() {
-        for total in 0..1_000 {
-            let sizes: Vec<_> = chunks(total, 128).collect();
+        let mut distinct = std::collections::BTreeSet::new();
+        for total in 0..2_000 {
+            let sizes: Vec<_> = chunks(total, 512).collect();
             assert_eq!(sizes.iter().sum::<usize>(), total);
-            assert!(sizes.iter().all(|size| size.is_power_of_two() && *size <= 128));
+            assert!(sizes.iter().all(|size| *size <= 512));
+            distinct.extend(sizes);
         }
+        assert_eq!(distinct.len(), 32 + 4);
+    }
+
+    #[test]
+    fn a_padded_statement_holds_all_its_rows() {
+        for count in 1..=512 {
+            assert!((count..=512).contains(&padded(count, 512)));
+        }
+        assert_eq!(padded(300, 300), 300);
     }
 
     #[test]

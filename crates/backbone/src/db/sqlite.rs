@@ -1,51 +1,56 @@
 //! SQLite: one writer at a time, many readers, write-ahead log.
 
+mod writer;
+
 use std::{path::Path, sync::Arc};
 
 use sqlx::{
     Connection as _, SqliteConnection, SqlitePool, Transaction,
+    pool::PoolConnection,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex, watch};
 
+use self::writer::Writing;
 use super::{Durability, checkpoint};
 use crate::{
     Error, Result,
     limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_READERS_MAX},
 };
 
-/// Page cache of the writing connection and of each reading one, in KiB (negative is how SQLite's
-/// pragma tells KiB from pages). It fills with use.
-const WRITER_CACHE_KIB: &str = "-32768";
+/// Page cache of each reading connection, in KiB (negative is how SQLite's pragma tells KiB from
+/// pages). It fills with use.
 const READER_CACHE_KIB: &str = "-4096";
 /// Pages of the write-ahead log after which a commit moves them into the database itself, should
 /// nobody else have done so: 512 MiB.
 const LAST_RESORT_CHECKPOINT_PAGES: &str = "131072";
-/// Prepared statements a connection keeps: each multi-row text comes in some ten lengths.
+/// Prepared statements a connection keeps: each multi-row text comes in some forty lengths.
 const STATEMENTS_MAX: usize = 512;
 /// Rows that may be on their way from the thread of a connection; few would make both threads wait.
 const ROWS_AHEAD: usize = 1_024;
 
-/// Who may write, and the durability the writing connection is set to, if known.
-pub(super) type Turn = Arc<Mutex<Option<Durability>>>;
+/// Who may write.
+pub(super) type Turn = Arc<Mutex<writer::Writer>>;
 
 #[derive(Clone, Debug)]
 pub(super) struct Sqlite {
     options: SqliteConnectOptions,
     readers: SqlitePool,
     /// One connection for every writer of this process: a second one would empty the page cache of
-    /// the first with each commit.
-    writer: SqlitePool,
-    /// Writers of this process queue here, in order; SQLite's own busy wait is neither fair nor prompt.
+    /// the first with each commit. Writers queue here, in order; SQLite's own busy wait is neither
+    /// fair nor prompt.
     turn: Turn,
 }
 
-/// A transaction on SQLite; `turn` is held while it writes.
+/// What is done on SQLite until a commit.
 #[derive(Debug)]
-pub struct SqliteTx {
-    transaction: Transaction<'static, sqlx::Sqlite>,
-    turn: Option<OwnedMutexGuard<Option<Durability>>>,
-    commits: Option<watch::Sender<u64>>,
+pub struct SqliteTx(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Reading(Transaction<'static, sqlx::Sqlite>),
+    Glancing(PoolConnection<sqlx::Sqlite>),
+    Writing { writing: Writing, commits: watch::Sender<u64> },
 }
 
 impl Sqlite {
@@ -63,35 +68,25 @@ impl Sqlite {
             .pragma("cache_size", READER_CACHE_KIB)
             .pragma("wal_autocheckpoint", LAST_RESORT_CHECKPOINT_PAGES)
             .pragma("temp_store", "MEMORY");
-        let writer = pool(1).connect_with(options.clone().pragma("cache_size", WRITER_CACHE_KIB)).await;
-        let writer = writer.map_err(Error::database("opening the database"))?;
-        let readers = pool(SQLITE_READERS_MAX).connect_lazy_with(options.clone().pragma("query_only", "ON"));
-        let turn = Turn::default();
+        let turn = Turn::new(Mutex::new(writer::Writer::open(options.clone()).await?));
+        let readers = readers().connect_lazy_with(options.clone().pragma("query_only", "ON"));
         tokio::spawn(checkpoint::run(options.clone(), Arc::clone(&turn), commits));
-        Ok(Self { options, readers, writer, turn })
+        Ok(Self { options, readers, turn })
     }
 
     pub(super) async fn read(&self) -> Result<SqliteTx> {
         let transaction = self.readers.begin().await.map_err(Error::database("beginning to read"))?;
-        Ok(SqliteTx { transaction, turn: None, commits: None })
+        Ok(SqliteTx(Kind::Reading(transaction)))
+    }
+
+    pub(super) async fn glance(&self) -> Result<SqliteTx> {
+        let connection = self.readers.acquire().await.map_err(Error::database("beginning to read"))?;
+        Ok(SqliteTx(Kind::Glancing(connection)))
     }
 
     pub(super) async fn write(&self, durability: Durability, commits: watch::Sender<u64>) -> Result<SqliteTx> {
-        let mut turn = Arc::clone(&self.turn).lock_owned().await;
-        if turn.take() != Some(durability) {
-            let setting = match durability {
-                Durability::Full => "PRAGMA synchronous = FULL",
-                Durability::Rebuildable => "PRAGMA synchronous = NORMAL",
-            };
-            sqlx::query(setting).execute(&self.writer).await.map_err(Error::database("setting durability"))?;
-        }
-        // Known only from here on: a caller that gave up half-way must not leave a wrong memory. A
-        // connection that the pool opens anew is set to FULL, which is the safe side.
-        *turn = Some(durability);
-        // IMMEDIATE takes the write lock now: a deferred one could fail half-way, when it is too late to wait.
-        let transaction = self.writer.begin_with("BEGIN IMMEDIATE").await;
-        let transaction = transaction.map_err(Error::database("beginning to write"))?;
-        Ok(SqliteTx { transaction, turn: Some(turn), commits: Some(commits) })
+        let writing = Writing::begin(&self.turn, durability).await?;
+        Ok(SqliteTx(Kind::Writing { writing, commits }))
     }
 
     /// Runs migrations on a connection of their own, inside one transaction of SQLite's, so that
@@ -130,32 +125,43 @@ impl Sqlite {
 
     pub(super) async fn close(&self) {
         self.readers.close().await;
-        self.writer.close().await;
+        self.turn.lock().await.close().await;
     }
 }
 
 impl SqliteTx {
     pub(super) fn connection(&mut self) -> &mut SqliteConnection {
-        &mut self.transaction
+        match &mut self.0 {
+            Kind::Reading(transaction) => transaction,
+            Kind::Glancing(connection) => connection,
+            Kind::Writing { writing, .. } => writing.connection(),
+        }
     }
 
     pub(super) async fn commit(self) -> Result<()> {
-        self.transaction.commit().await.map_err(Error::database("committing"))?;
-        drop(self.turn);
-        if let Some(commits) = self.commits {
-            commits.send_modify(|count| *count += 1);
+        match self.0 {
+            Kind::Reading(transaction) => transaction.commit().await.map_err(Error::database("committing")),
+            Kind::Glancing(_) => Ok(()),
+            Kind::Writing { writing, commits } => {
+                writing.commit().await?;
+                commits.send_modify(|count| *count += 1);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     pub(super) async fn rollback(self) -> Result<()> {
-        self.transaction.rollback().await.map_err(Error::database("rolling back"))
+        match self.0 {
+            Kind::Reading(transaction) => transaction.rollback().await.map_err(Error::database("rolling back")),
+            Kind::Glancing(_) => Ok(()),
+            Kind::Writing { writing, .. } => writing.rollback().await,
+        }
     }
 }
 
-fn pool(connections: u32) -> SqlitePoolOptions {
+fn readers() -> SqlitePoolOptions {
     SqlitePoolOptions::new()
-        .max_connections(connections)
+        .max_connections(SQLITE_READERS_MAX)
         .min_connections(0)
         .idle_timeout(None)
         .max_lifetime(None)

@@ -47,22 +47,25 @@ impl Applier<'_> {
     /// batch remains; the outer one says that the whole transaction must be tried again.
     pub(super) async fn attempt(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Result<(), String>> {
         conn.savepoint().await?;
+        let tried = self.call(conn, events).await?;
+        match tried {
+            Ok(()) => conn.release_savepoint().await?,
+            Err(_) => conn.rollback_to_savepoint().await?,
+        }
+        Ok(tried)
+    }
+
+    /// Calls the projector. After an inner error something of the batch may remain.
+    pub(super) async fn call(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Result<(), String>> {
         let applied = AssertUnwindSafe(self.projector.apply(events, conn.reborrow())).catch_unwind();
-        let error = match tokio::time::timeout(self.apply_time_max, applied).await {
-            Ok(Ok(Ok(()))) => {
-                conn.release_savepoint().await?;
-                return Ok(Ok(()));
-            }
-            Ok(Ok(Err(ApplyError::Dependency(error)))) => return Err(error),
-            Ok(Ok(Err(ApplyError::Event(error)))) => Error::chain(&*error),
-            Ok(Err(panic)) => format!("the projector panicked: {}", panic_text(&*panic)),
+        match tokio::time::timeout(self.apply_time_max, applied).await {
+            Ok(Ok(Ok(()))) => Ok(Ok(())),
+            Ok(Ok(Err(ApplyError::Dependency(error)))) => Err(error),
+            Ok(Ok(Err(ApplyError::Event(error)))) => Ok(Err(Error::chain(&*error))),
+            Ok(Err(panic)) => Ok(Err(format!("the projector panicked: {}", panic_text(&*panic)))),
             // Which event it was is not found out while holding the write lock: the runtime tries fewer.
-            Err(_) => {
-                return Err(Error::ApplyTimedOut { events: events.len(), time: self.apply_time_max });
-            }
-        };
-        conn.rollback_to_savepoint().await?;
-        Ok(Err(error))
+            Err(_) => Err(Error::ApplyTimedOut { events: events.len(), time: self.apply_time_max }),
+        }
     }
 
     /// Appends the events of parked keys behind them; answers the others.

@@ -1,0 +1,99 @@
+//! The one connection that writes, and the transaction on it.
+//!
+//! A pool would look after the connection between two transactions, at the price of several trips
+//! to its thread; here a transaction costs two beyond its statements: begin and commit.
+
+use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::sync::OwnedMutexGuard;
+
+use super::{Durability, Turn};
+use crate::{Error, Result};
+
+/// Page cache of the writing connection, in KiB.
+const CACHE_KIB: &str = "-32768";
+
+/// The connection, while nobody writes.
+#[derive(Debug)]
+pub(in crate::db) struct Writer {
+    options: SqliteConnectOptions,
+    /// `None` after it was closed, or while its state is not known.
+    connection: Option<SqliteConnection>,
+}
+
+/// A transaction that may write. Dropped without a commit, it is rolled back.
+#[derive(Debug)]
+pub(super) struct Writing {
+    turn: OwnedMutexGuard<Writer>,
+    /// Taken out of the writer until it is known to be clean again, so that a caller that gives up
+    /// half-way cannot leave a transaction open on it.
+    connection: Option<SqliteConnection>,
+}
+
+impl Writer {
+    pub(super) async fn open(options: SqliteConnectOptions) -> Result<Self> {
+        let options = options.pragma("cache_size", CACHE_KIB);
+        let connection = connect(&options).await?;
+        Ok(Self { options, connection: Some(connection) })
+    }
+
+    pub(super) async fn close(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && let Err(error) = connection.close().await
+        {
+            tracing::warn!(%error, "the database was not closed in order");
+        }
+    }
+}
+
+impl Writing {
+    pub(super) async fn begin(turn: &Turn, durability: Durability) -> Result<Self> {
+        let mut turn = Turn::clone(turn).lock_owned().await;
+        let mut connection = match turn.connection.take() {
+            Some(connection) => connection,
+            None => connect(&turn.options).await?,
+        };
+        // Said each time, on the way: remembering it would be one more thing to be wrong about. IMMEDIATE takes the
+        // write lock now; a deferred transaction could fail half-way, when it is too late to wait.
+        let begin = match durability {
+            Durability::Full => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+            Durability::Rebuildable => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+        };
+        match sqlx::raw_sql(begin).execute(&mut connection).await {
+            Ok(_) => Ok(Self { turn, connection: Some(connection) }),
+            Err(error) => {
+                // Busy, most likely: nothing has begun, so the connection is as good as before.
+                turn.connection = Some(connection);
+                Err(Error::database("beginning to write")(error))
+            }
+        }
+    }
+
+    #[expect(clippy::expect_used, reason = "only commit, rollback and drop take the connection, and each ends this")]
+    pub(super) fn connection(&mut self) -> &mut SqliteConnection {
+        self.connection.as_mut().expect("a transaction has its connection until it ends")
+    }
+
+    pub(super) async fn commit(mut self) -> Result<()> {
+        sqlx::raw_sql("COMMIT").execute(self.connection()).await.map_err(Error::database("committing"))?;
+        self.turn.connection = self.connection.take();
+        Ok(())
+    }
+
+    pub(super) async fn rollback(mut self) -> Result<()> {
+        sqlx::raw_sql("ROLLBACK").execute(self.connection()).await.map_err(Error::database("rolling back"))?;
+        self.turn.connection = self.connection.take();
+        Ok(())
+    }
+}
+
+impl Drop for Writing {
+    /// Closing the connection rolls back what it had begun and frees the write lock, whatever state
+    /// an abandoned statement left it in; the next writer opens another.
+    fn drop(&mut self) {
+        drop(self.connection.take());
+    }
+}
+
+async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection> {
+    SqliteConnection::connect_with(options).await.map_err(Error::database("opening the database"))
+}
