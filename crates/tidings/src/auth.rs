@@ -14,4 +14,4 @@ pub use secrets::{LOGIN_LINK_MINUTES, LOGIN_LINKS, SESSIONS, Secrets};
 pub use tokens::{Claims, Identity, Minting, Rejection, Role, Verifier, mint};
 
 pub(crate) use keys::{sha256, url_text};
-pub(crate) use secrets::create_private_folder;
+pub(crate) use secrets::{create_private_folder, private_file};

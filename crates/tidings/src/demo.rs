@@ -3,11 +3,7 @@
 mod commands;
 mod community;
 
-use std::{
-    fs::{self, File},
-    path::Path,
-    time::Duration,
-};
+use std::{fs, path::Path, time::Duration};
 
 use tidings_backbone::clock::Stopwatch;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +12,7 @@ pub use community::Community;
 
 use crate::{
     Error, Result,
+    auth::private_file,
     load::Loader,
     serve::{Options, Server, announce, cancel_on_signal, install_metrics},
     store::Store,
@@ -58,7 +55,7 @@ async fn load_if_empty(community: &Community, store: &Store, server: &Server, st
     if !is_empty && !loading.try_exists().map_err(Error::file("looking for", &loading))? {
         return Ok(());
     }
-    File::create(&loading).map_err(Error::file("creating", &loading))?;
+    private_file().create(true).append(true).open(&loading).map_err(Error::file("creating", &loading))?;
     let stopwatch = Stopwatch::start();
     eprintln!("loading a generated community: {USERS} users, {} follows", community.follows.len());
     let mut loader = Loader::new(store.db.clone(), server.app().ledgers.clone());

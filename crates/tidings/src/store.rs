@@ -12,7 +12,7 @@ use tidings_backbone::{Clock, Db, EventIds, db::BACKBONE_MIGRATIONS, log::Log};
 
 use crate::{
     Error, Result,
-    auth::{KeyFile, LOGIN_LINKS, SESSIONS, Secrets, create_private_folder},
+    auth::{KeyFile, LOGIN_LINKS, SESSIONS, Secrets, create_private_folder, private_file},
 };
 
 const DATABASE_FILE: &str = "tidings.db";
@@ -60,7 +60,11 @@ impl Store {
     /// When the folder or its database cannot be used.
     pub async fn open_with(folder: &Path, clock: Clock, ids: EventIds) -> Result<Self> {
         create_private_folder(folder)?;
-        let db = Db::open_sqlite(&folder.join(DATABASE_FILE)).await?;
+        let file = folder.join(DATABASE_FILE);
+        // The database gives its companions the mode it has itself. A folder that was there before may
+        // be open to everybody.
+        private_file().create(true).append(true).open(&file).map_err(Error::file("creating", &file))?;
+        let db = Db::open_sqlite(&file).await?;
         let migrations: Vec<_> = BACKBONE_MIGRATIONS.iter().chain(tidings_community::MIGRATIONS).copied().collect();
         db.migrate(&migrations).await?;
         Ok(Self { db, clock, ids, folder: folder.to_owned() })
@@ -85,7 +89,7 @@ impl Store {
         let path = self.folder.join(SERVER_LOCK_FILE);
         let doing = "claiming";
         // Not truncated: it may tell where the server is that holds it.
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = private_file().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(Error::file(doing, &path))?;
         match file.try_lock() {
             Ok(()) => Ok(ServerClaim { file, path }),
@@ -134,4 +138,29 @@ pub fn login_links(folder: &Path, clock: &Clock) -> Secrets {
 /// The console logins of a data folder.
 pub fn sessions(folder: &Path, clock: &Clock) -> Secrets {
     Secrets::in_folder(folder.join(SESSIONS), clock.clone())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn in_a_folder_that_everybody_may_enter_every_file_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let store = Store::open(folder.path()).await.unwrap();
+        let _claim = store.claim_for_server().unwrap();
+        store.log().extent().await.unwrap();
+        let mut seen = Vec::new();
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{:?} has mode {mode:o}", entry.file_name());
+            seen.push(entry.file_name().into_string().unwrap());
+        }
+        seen.sort();
+        assert_eq!(seen, [SERVER_LOCK_FILE, DATABASE_FILE, "tidings.db-shm", "tidings.db-wal"]);
+    }
 }

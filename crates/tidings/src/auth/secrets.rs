@@ -7,6 +7,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use tidings_backbone::Clock;
@@ -25,6 +26,8 @@ pub const LOGIN_LINK_MINUTES: u32 = 60;
 /// Secrets of one kind that may be valid at once; issuing more removes those that end first.
 const SECRETS_MAX: usize = 1_000;
 const MILLIS_PER_MINUTE: i64 = 60_000;
+/// Extension of a file that is being written; a whole one has none.
+const NEW: &str = "new";
 const RANDOM_BYTES: usize = 32;
 
 /// Secrets of one kind. Cheap to clone.
@@ -52,11 +55,14 @@ impl Secrets {
         let secret = random_text();
         let ends = Timestamp(self.clock.now().0.saturating_add(i64::from(minutes) * MILLIS_PER_MINUTE));
         let file = self.file(&secret);
+        // Renamed when it is whole: whoever cleans up meanwhile must not see half a file.
+        let new = file.with_extension(NEW);
         let written = private_file()
             .create_new(true)
             .write(true)
-            .open(&file)
-            .and_then(|mut opened| io::Write::write_all(&mut opened, ends.0.to_string().as_bytes()));
+            .open(&new)
+            .and_then(|mut opened| io::Write::write_all(&mut opened, ends.0.to_string().as_bytes()))
+            .and_then(|()| fs::rename(&new, &file));
         written.map_err(Error::file("writing a login to", &file))?;
         Ok((secret, ends))
     }
@@ -84,9 +90,13 @@ impl Secrets {
         let mut valid = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(Error::file(doing, &self.folder))? {
             let path = entry.map_err(Error::file(doing, &self.folder))?.path();
-            match read_end(&path)? {
+            let is_whole = path.extension().is_none();
+            match read_end(&path)?.filter(|_| is_whole) {
                 Some(ends) if ends > now => valid.push((ends, path)),
-                _ => drop(remove(&path)?),
+                Some(_) => drop(remove(&path)?),
+                // Somebody may be writing it just now, unless he was killed meanwhile.
+                None if is_old(&path, now) => drop(remove(&path)?),
+                None => {}
             }
         }
         valid.sort();
@@ -102,6 +112,14 @@ fn read_end(file: &Path) -> Result<Option<Timestamp>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::file("reading a login from", file)(error)),
     }
+}
+
+/// Whether a file was last written too long ago for anybody to be still at it.
+fn is_old(file: &Path, now: Timestamp) -> bool {
+    let modified = fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let millis = since.and_then(|since| i64::try_from(since.as_millis()).ok());
+    millis.is_some_and(|millis| now.0.saturating_sub(millis) > MILLIS_PER_MINUTE)
 }
 
 fn remove(file: &Path) -> Result<bool> {
@@ -122,7 +140,7 @@ pub(super) fn random_text() -> String {
 }
 
 /// Options to create a file that only its owner can read.
-pub(super) fn private_file() -> fs::OpenOptions {
+pub(crate) fn private_file() -> fs::OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "modes exist on Unix alone"))]
     let mut options = fs::OpenOptions::new();
     #[cfg(unix)]
@@ -200,6 +218,35 @@ mod tests {
         let (secret, _) = links.issue(60).unwrap();
         assert_eq!(fs::read_dir(&links.folder).unwrap().count(), 1);
         assert!(links.find(&secret).unwrap().is_some());
+    }
+
+    #[test]
+    fn none_is_lost_where_many_are_issued_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, _) = secrets(&folder);
+        let issued: Vec<String> = std::thread::scope(|scope| {
+            let issue = || (0..50).map(|_| links.issue(60).unwrap().0).collect::<Vec<_>>();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(issue)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        let lost = issued.iter().filter(|secret| links.find(secret).unwrap().is_none()).count();
+        assert_eq!((issued.len(), lost), (400, 0));
+    }
+
+    #[test]
+    fn half_a_file_is_left_to_its_writer_and_removed_when_he_is_long_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, clock) = secrets(&folder);
+        links.issue(60).unwrap();
+        let half = links.folder.join("half").with_extension(NEW);
+        fs::write(&half, "").unwrap();
+        let written = fs::metadata(&half).unwrap().modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+        clock.advance(written.saturating_sub(Duration::from_millis(clock.now().0.unsigned_abs())));
+        links.issue(60).unwrap();
+        assert!(half.exists());
+        clock.advance(Duration::from_secs(62));
+        links.issue(60).unwrap();
+        assert!(!half.exists());
     }
 
     #[test]

@@ -164,8 +164,9 @@ impl Import<'_> {
             };
             let Some(batch) = batch else { break };
             let batch = batch.map_err(Error::file("reading", &path))?;
-            next_line = batch.next_line;
             self.commit(&batch).await?;
+            // A line that stopped the import is not dealt with: it stops the next run too.
+            next_line = self.stopping_line().map_or(batch.next_line, |(line, _)| *line);
             resume.note(next_line).await?;
             self.progress.update(&batch, self.summary.lines);
             self.stop_if_strict()?;
@@ -196,15 +197,16 @@ impl Import<'_> {
         Ok(())
     }
 
+    /// The bad line, and what is wrong with it, that a strict import stops at.
+    fn stopping_line(&self) -> Option<&(u64, String)> {
+        self.summary.first_bad.as_ref().filter(|_| self.arguments.strict)
+    }
+
     fn stop_if_strict(&self) -> Result<()> {
-        match &self.summary.first_bad {
-            Some((line, reason)) if self.arguments.strict => {
-                self.progress.finish();
-                let file = self.arguments.file.display();
-                Err(Error::Usage(format!("{file}, line {line}: {reason}; stopped there, as `--strict` asks")))
-            }
-            _ => Ok(()),
-        }
+        let Some((line, reason)) = self.stopping_line() else { return Ok(()) };
+        self.progress.finish();
+        let file = self.arguments.file.display();
+        Err(Error::Usage(format!("{file}, line {line}: {reason}; stopped there, as `--strict` asks")))
     }
 }
 

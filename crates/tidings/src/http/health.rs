@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{StatusCode, header},
     response::IntoResponse,
@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    problem::Problem,
+    problem::{Problem, SaysItself},
     state::{App, AppState},
 };
 
@@ -71,7 +71,7 @@ pub(super) async fn ready(State(app): State<AppState>) -> impl IntoResponse {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "unready")
     };
-    (code, Json(Ready { status, checks }))
+    (code, Extension(SaysItself), Json(Ready { status, checks }))
 }
 
 async fn database_answers(app: &App) -> bool {

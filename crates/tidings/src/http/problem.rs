@@ -22,6 +22,10 @@ pub use name::Name;
 const RETRY_SECONDS: u64 = 1;
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 
+/// In the extensions of a response: it says itself what failed, and [`render`] leaves it as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SaysItself;
+
 /// Why a request was not served.
 #[derive(Clone, Debug)]
 pub struct Problem {
@@ -217,7 +221,8 @@ impl IntoResponse for Problem {
 /// 405, becomes one, so that every error has this shape. Answers the problem for the log.
 pub(super) fn render(response: Response, request_id: &str) -> (Response, Option<Problem>) {
     let status = response.status();
-    if !(status.is_client_error() || status.is_server_error()) {
+    let failed = status.is_client_error() || status.is_server_error();
+    if !failed || response.extensions().get::<SaysItself>().is_some() {
         return (response, None);
     }
     let (mut parts, _) = response.into_parts();
@@ -277,6 +282,30 @@ mod tests {
         assert_eq!(problem.unwrap().name(), Name::MethodNotAllowed);
         assert_eq!(response.headers()[header::ALLOW], "GET");
         assert_eq!(response.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
+    }
+
+    #[tokio::test]
+    async fn a_failure_that_says_itself_what_it_is_is_left_alone() {
+        let bare = (StatusCode::SERVICE_UNAVAILABLE, axum::Extension(SaysItself), "unready").into_response();
+        let (response, problem) = render(bare, "r-1");
+        assert!(problem.is_none());
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(to_bytes(response.into_body(), usize::MAX).await.unwrap(), "unready");
+    }
+
+    #[test]
+    fn a_failure_without_a_document_keeps_its_kind_and_its_status() {
+        for (status, name) in [
+            (StatusCode::SERVICE_UNAVAILABLE, Name::Unavailable),
+            (StatusCode::REQUEST_TIMEOUT, Name::Timeout),
+            (StatusCode::GATEWAY_TIMEOUT, Name::Timeout),
+            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Name::HeadersTooLarge),
+            (StatusCode::BAD_GATEWAY, Name::Internal),
+            (StatusCode::GONE, Name::BadRequest),
+        ] {
+            let (_, problem) = render(status.into_response(), "r-1");
+            assert_eq!(problem.unwrap().name(), name, "{status}");
+        }
     }
 
     #[test]

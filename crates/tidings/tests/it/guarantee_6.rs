@@ -2,7 +2,7 @@
 //! stored with its error and its key is parked.
 
 use futures::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{database::Hand, world};
 
@@ -84,16 +84,34 @@ async fn an_event_from_the_future_parks_its_key_and_an_unknown_type_is_passed_ov
 async fn a_dependency_that_is_down_uses_up_no_try_and_the_rest_waits_for_it() {
     let world = world(TWO_QUICK_TRIES).await;
     world.register(1..=3).await;
-    let mut hand = Hand::in_database_of(&world).await;
-    // Somebody else holds the write lock: nothing can be committed, and that is no event's fault.
-    hand.run("BEGIN IMMEDIATE").await;
-    let (ada, release) = (world.user(1).await, async {
-        world.nobody().get("/health/live").await.json(200);
-        hand.run("COMMIT").await;
-    });
-    let (followed, ()) = futures::future::join(ada.follow(2), release).await;
-    assert!(followed.changed);
+    world.user(1).await.follow(2).await;
     world.drain().await;
-    assert_eq!(world.counters(2).await, (0, 1));
-    assert_eq!(world.parked().await.len(), 0);
+    let mut hand = Hand::in_database_of(&world).await;
+    // While the server stands still another follow is committed, and somebody else takes the write lock:
+    // nothing that follows from it can be committed, and that is no event's fault.
+    world.pause();
+    for sql in [
+        "BEGIN IMMEDIATE",
+        "INSERT INTO following (from_user_id, to_user_id, rel_status, version, created_at, updated_at)
+         SELECT 3, 2, rel_status, version, created_at, updated_at FROM following WHERE from_user_id = 1",
+        "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, version,
+                             occurred_at, payload, metadata)
+         SELECT randomblob(16), event_type, schema_version, aggregate_type, '3:2', '3', version, occurred_at,
+                replace(payload, '\"from\":\"1\"', '\"from\":\"3\"'), metadata
+         FROM outbox WHERE event_type = 'relation.followed'",
+        "COMMIT",
+        "BEGIN IMMEDIATE",
+    ] {
+        hand.run(sql).await;
+    }
+    world.resume();
+    let backs_off = |stage: &Value| stage["name"] == "relation" && stage["state"] == "backing_off";
+    let flow = world.flow_until(|flow| flow["stages"].as_array().unwrap().iter().any(backs_off)).await;
+    assert_eq!(flow["log"]["head"], 5, "{flow}");
+    assert_eq!((world.counters(2).await, world.parked().await.len()), ((0, 1), 0));
+
+    hand.run("COMMIT").await;
+    world.drain().await;
+    assert_eq!((world.counters(2).await, world.parked().await.len()), ((0, 2), 0));
+    world.verify().await;
 }

@@ -2,6 +2,7 @@
 //! none fails the walk.
 
 mod garbage;
+mod health;
 mod shapes;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,7 +6,8 @@
 //! The note is written after the commit, so it never claims more than there is.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -15,7 +16,11 @@ use sha2::{Digest as _, Sha256};
 use tidings_backbone::log::Log;
 
 use super::source::Source;
-use crate::{Error, Result, auth::create_private_folder, store::Store};
+use crate::{
+    Error, Result,
+    auth::{create_private_folder, private_file},
+    store::Store,
+};
 
 const FOLDER: &str = "imports";
 
@@ -63,7 +68,8 @@ impl Resume {
             return Ok(0);
         };
         let is_of_this_history = match &note.last_event {
-            None => true,
+            // With no event there is nothing to know the history by.
+            None => false,
             Some(event) => match event.id.parse() {
                 Ok(id) => self.log.find(id).await?.is_some_and(|found| found.offset.0 == event.offset),
                 Err(_) => false,
@@ -110,13 +116,21 @@ fn write(path: &Path, note: &Note) -> Result<()> {
     }
     let text = serde_json::to_vec_pretty(note).map_err(|error| Error::file("writing", path)(error.into()))?;
     let new = path.with_extension(format!("{}.new", std::process::id()));
-    fs::write(&new, text).map_err(Error::file("writing", &new))?;
+    let written = private_file().create(true).truncate(true).write(true).open(&new);
+    written.and_then(|mut file| file.write_all(&text)).map_err(Error::file("writing", &new))?;
     fs::rename(&new, path).map_err(Error::file("replacing", path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ledgers::Ledgers, load::Loader};
+
+    async fn register_somebody(store: &Store) {
+        let (ledgers, running) = Ledgers::start(&store.db, &store.clock, &store.ids);
+        Loader::new(store.db.clone(), ledgers).register(["1".parse().unwrap()]).await.unwrap();
+        running.drain().await;
+    }
 
     fn note(next_line: u64) -> Note {
         let last_event = Some(LastEvent { offset: 7, id: "0190b36e-0000-7000-8000-000000000000".to_owned() });
@@ -154,7 +168,10 @@ mod tests {
         let store = Store::open(&folder.path().join("data")).await.unwrap();
         let resume = Resume::of(&store, &source, false);
         assert_eq!(resume.next_line().await.unwrap(), 0);
+        resume.note(3).await.unwrap();
+        assert_eq!(resume.next_line().await.unwrap(), 0, "an empty log could be that of any history");
 
+        register_somebody(&store).await;
         resume.note(3).await.unwrap();
         assert_eq!(resume.next_line().await.unwrap(), 3);
         // The same file with both directions is another import.

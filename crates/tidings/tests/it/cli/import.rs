@@ -90,6 +90,21 @@ fn strict_stops_at_the_first_bad_line_with_an_error() {
 }
 
 #[test]
+fn strict_stops_at_the_same_line_however_often_it_is_run() {
+    let folder = Folder::new();
+    for (name, bad, reason) in [("text.csv", "x,2", "\"x\" is not a user id"), ("self.csv", "5,5", "follows himself")] {
+        let file = folder.file(name, format!("from,to\n1,2\n{bad}\n3,4\n"));
+        for run in 1..=3 {
+            let said = folder.tidings(&["import", "follows", &file, "--strict"]);
+            assert_eq!(said.status, 1, "run {run} of {name}: {}{}", said.out, said.err);
+            assert!(said.err.contains("line 3: ") && said.err.contains(reason), "run {run}: {}", said.err);
+        }
+        // Without it the bad line is told and passed over.
+        assert_eq!(folder.done(&["import", "follows", &file]).count("bad lines"), 1);
+    }
+}
+
+#[test]
 fn gzip_is_the_same_as_plain_whatever_the_name() {
     let folder = Folder::new();
     let text = follows(500, 50);

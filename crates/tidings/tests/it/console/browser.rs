@@ -163,8 +163,10 @@ impl Browser {
 
     /// ChromeDriver's own commands, which WebDriver does not know.
     async fn driver_post(&self, command: &str, body: Value) -> Value {
+        // A proxy of the environment cannot reach the driver.
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let url = format!("http://127.0.0.1:{}/session/{}/{command}", self.port, self.session);
-        reqwest::Client::new().post(url).json(&body).send().await.unwrap().json().await.unwrap()
+        client.post(url).json(&body).send().await.unwrap().json().await.unwrap()
     }
 }
 
