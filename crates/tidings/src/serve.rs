@@ -6,6 +6,7 @@
 //! closes. Whatever is cut short anywhere here is taken up at the next start: a command that was
 //! answered is committed, and an event that was not applied is still after its projector's position.
 
+mod open_files;
 mod options;
 mod parts;
 mod signals;
@@ -60,8 +61,9 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::start`].
-    pub async fn start_on(store: Store, config: Config, metrics: PrometheusHandle) -> Result<Self> {
+    pub async fn start_on(store: Store, mut config: Config, metrics: PrometheusHandle) -> Result<Self> {
         let mut claim = store.claim_for_server()?;
+        config.http.connections_max = open_files::connections_max(config.http.connections_max);
         let listener = Listener::bind(config.http.clone()).await?;
         claim.tell_address(listener.address())?;
         let (app, parts) = parts::start(store, config, metrics, claim).await?;

@@ -26,14 +26,22 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
             return Err(Problem::new(Name::UnsupportedMediaType).detail(detail));
         }
         let bytes = read_body(request.into_body(), state.config.http.body_bytes_max).await?;
-        let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let path = error.path().to_string();
-            malformed_body(&path, error.inner())
-        })?;
-        reader.end().map_err(|error| malformed_body(".", &error))?;
-        Ok(Self(value))
+        object(&bytes).map(Self)
     }
+}
+
+/// Reads a JSON object, and nothing else: the reader would take an array for the fields in their order.
+fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::field("body", "must be a JSON object"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        malformed_body(&path, error.inner())
+    })?;
+    reader.end().map_err(|error| malformed_body(".", &error))?;
+    Ok(value)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -42,7 +50,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-async fn read_body(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+pub(super) async fn read_body(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
     match Limited::new(body, bytes_max).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Problem::new(Name::BodyTooLarge)),
@@ -50,6 +58,7 @@ async fn read_body(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
     }
 }
 
+/// Says what is wrong, and never what was sent: that may be a secret.
 fn malformed_body(path: &str, error: &serde_json::Error) -> Problem {
     let text = error.to_string();
     // A field that is missing or unknown has no path of its own; the reader quotes its name.
@@ -60,8 +69,17 @@ fn malformed_body(path: &str, error: &serde_json::Error) -> Problem {
     if let Some(name) = named("unknown field `") {
         return Problem::field(shortened(name), "is not a field of this body");
     }
+    if let Some(name) = named("duplicate field `") {
+        return Problem::field(name, "is given more than once");
+    }
     let field = if matches!(path, "." | "?") { "body" } else { path };
-    Problem::field(shortened(field), format!("is malformed: {text}"))
+    // The reader quotes a value of the wrong type before it says what it expected.
+    let detail = match text.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("is malformed: expected {expected}"),
+        None if error.is_data() => "is malformed".to_owned(),
+        None => format!("is malformed: {text}"),
+    };
+    Problem::field(shortened(field), detail)
 }
 
 #[cfg(test)]
@@ -79,9 +97,7 @@ mod tests {
     }
 
     fn field_at_fault(json: &str) -> String {
-        let mut reader = serde_json::Deserializer::from_str(json);
-        let error = serde_path_to_error::deserialize::<_, Asked>(&mut reader).unwrap_err();
-        let problem = malformed_body(&error.path().to_string(), error.inner());
+        let problem = object::<Asked>(json.as_bytes()).unwrap_err();
         let document: Value = serde_json::from_str(&problem.written("request-1")).unwrap();
         document["errors"][0]["field"].as_str().unwrap().to_owned()
     }
@@ -91,9 +107,21 @@ mod tests {
         assert_eq!(field_at_fault("{}"), "handle");
         assert_eq!(field_at_fault(r#"{"handle": 5}"#), "handle");
         assert_eq!(field_at_fault(r#"{"handle": "a", "nix": 1}"#), "nix");
+        assert_eq!(field_at_fault(r#"{"handle": "a", "handle": "a"}"#), "handle");
         assert_eq!(field_at_fault("[]"), "body");
+        assert_eq!(field_at_fault(r#" ["ada"]"#), "body");
+        assert_eq!(field_at_fault(r#"{"handle": "a"} {}"#), "body");
         assert_eq!(field_at_fault("nonsense"), "body");
         assert_eq!(field_at_fault(""), "body");
+    }
+
+    #[test]
+    fn what_was_sent_is_not_shown() {
+        for json in [r#"{"handle": 8471}"#, r#"{"handle": ["8471"]}"#, r#"{"handle": {"a, expected 8471": 1}}"#] {
+            let problem = object::<Asked>(json.as_bytes()).unwrap_err();
+            let text = problem.written("request-1");
+            assert!(text.contains("expected a string") && !text.contains("8471"), "{text}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ use super::{
     state::{App, AppState},
 };
 
+/// Where logins are made, asked for and ended.
+pub(super) const SESSION_PATH: &str = "/console/session";
 const SHELL: &str = "index.html";
 /// The console loads and asks nobody but this server, and runs no script that stands in a page.
 const POLICY: HeaderValue = HeaderValue::from_static(

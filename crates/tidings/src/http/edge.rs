@@ -14,6 +14,8 @@ use tidings_backbone::clock::Stopwatch;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
+    body::read_body,
+    console::SESSION_PATH,
     flow::{FLOW_PATH, SETTLE_TIME_MAX},
     problem::{self, Name, Problem},
     request_id::{self, RequestId},
@@ -21,6 +23,8 @@ use super::{
     telemetry::{self, InFlight},
 };
 
+/// Largest body of a login, in bytes: a token that would fit the `authorization` header.
+const LOGIN_BYTES_MAX: usize = 16_384;
 /// Shown as the route of requests that no route takes.
 const NO_ROUTE: &str = "none";
 /// Nothing may be loaded or run by what the API answers.
@@ -50,10 +54,7 @@ pub(super) async fn serve(State(edge): State<Edge>, mut request: Request, next: 
     request.extensions_mut().insert(id.clone());
 
     let in_flight = InFlight::begin();
-    let response = match edge.admit(&request, route) {
-        Ok(_permit) => edge.run(request, next, route).await,
-        Err(problem) => problem.into_response(),
-    };
+    let response = edge.answer(request, next, route).await.unwrap_or_else(Problem::into_response);
     let (mut response, problem) = problem::render(response, id.as_str());
     set_headers(response.headers_mut(), &id);
 
@@ -66,8 +67,15 @@ pub(super) async fn serve(State(edge): State<Edge>, mut request: Request, next: 
 }
 
 impl Edge {
-    /// Checks what can be checked before the request is read, and takes a place for it.
-    fn admit(&self, request: &Request, route: &str) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    async fn answer(&self, request: Request, next: Next, route: &str) -> Result<Response, Problem> {
+        self.check(&request)?;
+        let request = if route == SESSION_PATH { self.whole(request).await? } else { request };
+        let _place = self.place(route)?;
+        Ok(self.run(request, next, route).await)
+    }
+
+    /// Checks what can be checked before the request is read.
+    fn check(&self, request: &Request) -> Result<(), Problem> {
         let limits = &self.app.config.http;
         let uri_bytes = request.uri().path_and_query().map_or(0, |text| text.as_str().len());
         if uri_bytes > limits.uri_bytes_max {
@@ -79,6 +87,21 @@ impl Edge {
         if body_bytes(request.headers())? > limits.body_bytes_max as u64 {
             return Err(Problem::new(Name::BodyTooLarge));
         }
+        Ok(())
+    }
+
+    /// Reads the body of a login. Anybody may send one, so it must be here before the request takes a
+    /// place: enough bodies that trickle would take them all. Other bodies come with credentials.
+    async fn whole(&self, request: Request) -> Result<Request, Problem> {
+        let limits = &self.app.config.http;
+        let (parts, body) = request.into_parts();
+        let reading = read_body(body, limits.body_bytes_max.min(LOGIN_BYTES_MAX));
+        let read = tokio::time::timeout(limits.request_timeout(), reading).await;
+        Ok(Request::from_parts(parts, read.map_err(|_elapsed| Problem::timeout())??.into()))
+    }
+
+    /// Takes a place, where the route needs one.
+    fn place(&self, route: &str) -> Result<Option<OwnedSemaphorePermit>, Problem> {
         // Whoever watches the server must see it most of all when it is busy.
         if route.starts_with("/health/") || route == "/metrics" {
             return Ok(None);

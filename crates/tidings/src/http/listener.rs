@@ -1,6 +1,14 @@
 //! Connections: accepted within a limit, read within limits, closed without cutting a request off.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, body::Body, extract::ConnectInfo};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
@@ -20,8 +28,16 @@ use crate::{Error, Result, config};
 
 /// Pause after the system refused a connection, for instance for want of file handles.
 const REFUSED_GAP: Duration = Duration::from_millis(100);
-/// The protocol library refuses larger heads without a word; the edge refuses smaller ones with a problem.
-const HEAD_ROOM: usize = 8;
+/// The protocol library refuses heads that are so many times too large without a word; the edge refuses
+/// smaller ones with a problem. It is also what each of many half-sent heads may take up in memory.
+const HEAD_ROOM: usize = 2;
+/// One header is allowed for each so many bytes of the head, so that their bytes are too many before
+/// their number is. The library makes room for all of them at each request, so it is not more.
+const BYTES_PER_HEADER: usize = 64;
+/// Its own limit, and above it what the type that holds headers bears with ease.
+const HEADERS: std::ops::RangeInclusive<usize> = 100..=4_096;
+/// Time that a connection without a request is given to begin one, once the server shuts down.
+const SILENT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Serves HTTP/1.1 on a socket.
 #[derive(Debug)]
@@ -61,7 +77,7 @@ impl Listener {
             };
             match accepted {
                 Ok((stream, peer, place)) => {
-                    let connection = Connection { stream, peer, _place: place };
+                    let connection = Connection { stream, peer, shutdown: shutdown.clone(), _place: place };
                     tokio::spawn(connection.serve(protocol.clone(), router.clone(), graceful.watcher()));
                 }
                 Err(error) => {
@@ -94,6 +110,7 @@ fn protocol(http: &config::Http) -> http1::Builder {
     protocol
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(http.header_read_timeout_ms))
+        .max_headers((http.header_bytes_max / BYTES_PER_HEADER).clamp(*HEADERS.start(), *HEADERS.end()))
         .max_header_size(head_bytes_max)
         .max_buf_size(head_bytes_max);
     protocol
@@ -102,6 +119,7 @@ fn protocol(http: &config::Http) -> http1::Builder {
 struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
+    shutdown: CancellationToken,
     /// Given back when the connection ends.
     _place: OwnedSemaphorePermit,
 }
@@ -113,18 +131,63 @@ impl Connection {
             tracing::debug!(%error, "a connection keeps its delay");
         }
         let peer = self.peer;
+        let steps = Steps::default();
+        let counted = steps.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
             let mut router = router.clone();
             let answered = router.call(request.map(Body::new));
-            async move { Ok::<_, Infallible>(answered.await.unwrap_or_else(|never| match never {})) }
+            let in_request = counted.begin();
+            async move {
+                let answer = answered.await.unwrap_or_else(|never| match never {});
+                drop(in_request);
+                Ok::<_, Infallible>(answer)
+            }
         });
         telemetry::connections(1.0);
-        let served = watcher.watch(protocol.serve_connection(TokioIo::new(self.stream), service)).await;
-        telemetry::connections(-1.0);
-        if let Err(error) = served {
-            // Clients that go away or talk nonsense are no fault of the server.
-            tracing::debug!(error = tidings_backbone::Error::chain(&error), "a connection ended early");
+        tokio::select! {
+            served = watcher.watch(protocol.serve_connection(TokioIo::new(self.stream), service)) => {
+                if let Err(error) = served {
+                    // Clients that go away or talk nonsense are no fault of the server.
+                    tracing::debug!(error = tidings_backbone::Error::chain(&error), "a connection ended early");
+                }
+            }
+            () = steps.silent_after(&self.shutdown) => tracing::debug!("a connection ended without a request"),
         }
+        telemetry::connections(-1.0);
+    }
+}
+
+/// Counts the beginnings and ends of the requests of a connection, which come one after another: an
+/// odd number is in the midst of one.
+#[derive(Clone, Debug, Default)]
+struct Steps(Arc<AtomicU64>);
+
+impl Steps {
+    fn begin(&self) -> InRequest {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        InRequest(self.clone())
+    }
+
+    /// Returns when, after `shutdown`, nothing was heard for a while: a head that was half sent would
+    /// hold up the end of the server, and nobody waits for an answer to it.
+    async fn silent_after(&self, shutdown: &CancellationToken) {
+        shutdown.cancelled().await;
+        loop {
+            let before = self.0.load(Ordering::SeqCst);
+            tokio::time::sleep(SILENT_TIME_MAX).await;
+            if before.is_multiple_of(2) && self.0.load(Ordering::SeqCst) == before {
+                return;
+            }
+        }
+    }
+}
+
+/// A request is being served until this is dropped, also when its client goes away.
+struct InRequest(Steps);
+
+impl Drop for InRequest {
+    fn drop(&mut self) {
+        self.0.0.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -20,6 +20,8 @@ pub use name::Name;
 
 /// Seconds after which a client may try again when the server could not serve it.
 const RETRY_SECONDS: u64 = 1;
+/// Characters of what is said about one field.
+const DETAIL_CHARS_MAX: usize = 200;
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 /// In the extensions of a response: it says itself what failed, and [`render`] leaves it as it is.
@@ -108,7 +110,11 @@ impl Problem {
     /// Says which part of the request it is about, and what is wrong there.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>, detail: impl Into<String>) -> Self {
-        let error = FieldError { field: field.into(), detail: detail.into() };
+        let mut error = FieldError { field: field.into(), detail: detail.into() };
+        // It may quote what came with the request.
+        if let Some((end, _)) = error.detail.char_indices().nth(DETAIL_CHARS_MAX) {
+            error.detail.truncate(end);
+        }
         self.detail = Some(format!("`{}` {}", error.field, error.detail).into());
         self.errors.push(error);
         self
@@ -291,6 +297,13 @@ mod tests {
         assert!(problem.is_none());
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(to_bytes(response.into_body(), usize::MAX).await.unwrap(), "unready");
+    }
+
+    #[test]
+    fn what_is_said_about_a_field_stays_short() {
+        let problem = Problem::field("handle", "\u{e9}".repeat(5_000));
+        assert_eq!(problem.errors[0].detail.chars().count(), 200);
+        assert!(problem.detail.unwrap().chars().count() < 220);
     }
 
     #[test]

@@ -4,4 +4,5 @@ mod demo;
 mod events;
 mod folder;
 mod import;
+mod open_files;
 mod verify;

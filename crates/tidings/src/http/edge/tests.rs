@@ -1,6 +1,13 @@
 use std::future::pending;
 
-use axum::{Router, body::Body, body::to_bytes, http::StatusCode, middleware::from_fn_with_state, routing::get};
+use axum::{
+    Router,
+    body::Body,
+    body::to_bytes,
+    http::StatusCode,
+    middleware::from_fn_with_state,
+    routing::{get, post},
+};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tidings_backbone::{Clock, EventIds};
 use tidings_event::Timestamp;
@@ -88,6 +95,28 @@ async fn one_request_too_many_is_told_so_and_a_gone_client_frees_its_place() {
     slow.abort();
     assert!(slow.await.unwrap_err().is_cancelled());
     assert_eq!(behind.get("/fast").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_login_takes_no_place_before_its_body_is_there_and_its_body_is_small() {
+    let log_in = async |body: String| (StatusCode::OK, body);
+    let routes = Router::new().route(SESSION_PATH, post(log_in)).route("/fast", get(async || StatusCode::OK));
+    let behind = behind_edge(routes, |http| http.requests_in_flight_max = 1).await;
+    let sent = |body| behind.router.clone().oneshot(Request::post(SESSION_PATH).body(body).unwrap());
+
+    let (sender, trickle) = futures::channel::mpsc::unbounded::<Result<&str, std::convert::Infallible>>();
+    let trickling = tokio::spawn(sent(Body::from_stream(trickle)));
+    // One that is read to its end before the other was polled would prove nothing.
+    sender.unbounded_send(Ok("slow")).unwrap();
+    while !sender.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(behind.get("/fast").await.status(), StatusCode::OK);
+    drop(sender);
+    assert_eq!(text(trickling.await.unwrap().unwrap()).await, "slow");
+
+    let refused = sent(Body::from("x".repeat(LOGIN_BYTES_MAX + 1))).await.unwrap();
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }
 
 #[tokio::test]

@@ -1,5 +1,10 @@
 //! SIGTERM under load: what is in flight ends, nothing is lost or doubled, the exit status is 0.
 
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
 use tidings_testkit::random;
 
 use super::{Togglers, nothing_is_lost_or_doubled, progress};
@@ -43,4 +48,16 @@ async fn a_request_in_flight_when_the_end_begins_is_answered() {
     let (flow, status) = futures::future::join(waiting, ending).await;
     assert_eq!(flow.json(200)["settled"], false);
     assert!(status.success());
+}
+
+#[tokio::test]
+async fn a_head_that_was_half_sent_does_not_hold_up_the_end() {
+    // Far longer than the test waits for the end of a server.
+    let world = world(&[("http.shutdown_timeout_ms", "600000"), ("http.header_read_timeout_ms", "600000")]).await;
+    let mut silent = TcpStream::connect(world.url().trim_start_matches("http://")).unwrap();
+    silent.write_all(b"GET /health/live HTTP/1.1\r\nhost: tid").unwrap();
+    // It is the server's once the server counts it beside the one that asks.
+    while world.metric("tidings_http_connections").await < 2.0 {}
+    assert!(world.stop().await.success());
+    assert_eq!(silent.read_to_end(&mut Vec::new()).unwrap_or(0), 0, "nothing is answered to half a request");
 }
