@@ -89,17 +89,12 @@ impl Shared {
     /// # Errors
     /// When a key is unknown or has a wrong value.
     pub fn load(&self) -> Result<Config> {
-        let mut config = crate::config::load(self.config.as_deref(), environment())?;
+        let mut config = crate::config::load(self.config.as_deref(), crate::config::environment(std::env::vars_os())?)?;
         if let Some(data) = &self.data {
             config.data.dir.clone_from(data);
         }
         Ok(config)
     }
-}
-
-/// The environment as text; what is not text cannot be meant for us.
-fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
 /// Does what was asked; answers the exit status.

@@ -3,7 +3,7 @@
 mod layers;
 mod values;
 
-use std::path::Path;
+use std::{ffi::OsString, path::Path};
 
 pub use values::{
     Auth, Config, Data, Events, Http, LogFormat, Logging, MissingHistory, ProjectorOptions, Rate, Relation,
@@ -23,8 +23,28 @@ const MASK: &str = "***";
 /// When the file cannot be read or is not TOML, or a key is unknown or has a wrong value; the
 /// error names the key and where it was written.
 pub fn load(file: Option<&Path>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
-    let table = layers::merged(file, environment)?;
-    values::Config::from_table(&table)
+    let merged = layers::merged(file, environment)?;
+    values::Config::from_table(&merged.table).map_err(|error| merged.with_origin(error))
+}
+
+/// The environment as text.
+///
+/// # Errors
+/// When a variable that is meant for Tidings is not text. Others do not matter here.
+pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Vec<(String, String)>> {
+    let mut texts = Vec::new();
+    for (name, value) in variables {
+        let shown = name.to_string_lossy().into_owned();
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => texts.push((name, value)),
+            _ if shown.starts_with(layers::VARIABLE_PREFIX) => {
+                let key = shown[layers::VARIABLE_PREFIX.len()..].to_ascii_lowercase().replace("__", ".");
+                return Err(Error::Config { origin: shown, key, reason: "is not UTF-8".to_owned() });
+            }
+            _ => {}
+        }
+    }
+    Ok(texts)
 }
 
 /// Writes the configuration in effect as TOML, with what is secret masked.
@@ -122,9 +142,13 @@ mod tests {
             ("TIDINGS__HTTP__METRICS_PUBLIC", "maybe", "http.metrics_public"),
             ("TIDINGS__LOG__FORMAT", "xml", "log.format"),
             ("TIDINGS__LOG__LEVEL", "info,=", "log.level"),
+            ("TIDINGS__LOG__LEVEL", "verbose", "log.level"),
+            ("TIDINGS__LOG__LEVEL", "tidings::http=debug,verbose", "log.level"),
+            ("TIDINGS__LOG__LEVEL", "", "log.level"),
             ("TIDINGS__RATE__FOLLOW_CAPACITY", "-1", "rate.follow_capacity"),
             ("TIDINGS__AUTH__JWKS_URL", "http://example.com/keys", "auth.jwks_url"),
             ("TIDINGS__AUTH__JWKS_URL", "https://example.com/keys", "auth.jwks_issuer"),
+            ("TIDINGS__AUTH__JWKS_ISSUER", "https://example.com", "auth.jwks_issuer"),
             ("TIDINGS__PROJECTOR__ON_MISSING_HISTORY", "skip", "projector.on_missing_history"),
         ] {
             let message = from_environment(&[(name, value)]).unwrap_err().to_string();
@@ -132,6 +156,61 @@ mod tests {
         }
         let message = from_file("[http]\nlisten = 5").unwrap_err().to_string();
         assert!(message.contains("`http.listen`"), "{message}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_where_it_was_written() {
+        let file = from_file("[http]\nconnections_max = 0").unwrap_err().to_string();
+        assert!(file.contains("tidings.toml"), "{file}");
+        let typed = from_file("[log]\nformat = \"xml\"").unwrap_err().to_string();
+        assert!(typed.contains("tidings.toml"), "{typed}");
+        let variable = from_environment(&[("TIDINGS__HTTP__CONNECTIONS_MAX", "0")]).unwrap_err().to_string();
+        assert!(variable.contains("(from TIDINGS__HTTP__CONNECTIONS_MAX)"), "{variable}");
+        let missing = from_environment(&[("TIDINGS__AUTH__JWKS_URL", "https://example.com/keys")]).unwrap_err();
+        assert!(missing.to_string().contains("(from tidings.default.toml)"), "{missing}");
+    }
+
+    #[test]
+    fn levels_are_in_letters_of_any_size_and_beside_rules() {
+        for level in ["off", "TRACE", "info,tidings::http=debug", "warn,[request]=trace"] {
+            assert!(from_environment(&[("TIDINGS__LOG__LEVEL", level)]).is_ok(), "{level}");
+        }
+    }
+
+    /// Every number of the defaults, too large, is an error that names its key: none may overflow later.
+    #[test]
+    fn every_number_has_a_largest_value() {
+        // Any number of users or reads makes sense here, and nothing is reckoned with it.
+        let unlimited = ["relation.top_page_followers_min", "relation.counter_check_every"];
+        let defaults: toml::Table = DEFAULTS.parse().unwrap();
+        let mut numbers = 0;
+        for (section, keys) in &defaults {
+            for (name, _) in keys.as_table().unwrap().iter().filter(|(_, value)| value.is_integer()) {
+                let key = format!("{section}.{name}");
+                let variable = format!("TIDINGS__{}", key.to_uppercase().replace('.', "__"));
+                for value in ["4294967295", "9223372036854775807"] {
+                    let loaded = from_environment(&[(&variable, value)]);
+                    if unlimited.contains(&key.as_str()) && value == "4294967295" {
+                        assert!(loaded.is_ok(), "{key}");
+                    } else {
+                        let message = loaded.unwrap_err().to_string();
+                        assert!(message.contains(&format!("`{key}`")), "{message}");
+                    }
+                }
+                numbers += 1;
+            }
+        }
+        assert!(numbers > 15, "{numbers}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_of_ours_that_is_not_text_is_an_error_and_others_do_not_matter() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let variable = |name: &str| (OsString::from(name), OsString::from_vec(vec![0xff]));
+        let told = environment([variable("TIDINGS__DATA__DIR")].into_iter()).unwrap_err().to_string();
+        assert!(told.contains("`data.dir`") && told.contains("TIDINGS__DATA__DIR"), "{told}");
+        assert_eq!(environment([variable("LESSCHARSET")].into_iter()).unwrap(), []);
     }
 
     #[test]

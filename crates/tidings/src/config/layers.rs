@@ -1,45 +1,74 @@
 //! Layers of TOML, each overriding the one below key by key. A key is known when the lowest layer,
 //! the defaults, has it; its value there tells the type.
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use toml::{Table, Value};
 
 use super::DEFAULTS;
 use crate::{Error, Result};
 
-const VARIABLE_PREFIX: &str = "TIDINGS__";
+/// Names of variables that are meant for Tidings begin so.
+pub(super) const VARIABLE_PREFIX: &str = "TIDINGS__";
+const DEFAULTS_FILE: &str = "tidings.default.toml";
+
+/// The layers, merged.
+pub(super) struct Merged {
+    pub(super) table: Table,
+    /// Where each key was written that is not as in the defaults.
+    origins: HashMap<String, String>,
+}
+
+impl Merged {
+    /// Says in an error about a key where that key was written.
+    pub(super) fn with_origin(&self, error: Error) -> Error {
+        match error {
+            Error::Config { key, reason, .. } => {
+                let origin = self.origins.get(&key).map_or(DEFAULTS_FILE, String::as_str).to_owned();
+                Error::Config { origin, key, reason }
+            }
+            error => error,
+        }
+    }
+}
 
 /// The defaults with `file` and `environment` laid over them.
-pub(super) fn merged(file: Option<&Path>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Table> {
-    let mut table = read(DEFAULTS, "tidings.default.toml")?;
+pub(super) fn merged(file: Option<&Path>, environment: impl IntoIterator<Item = (String, String)>) -> Result<Merged> {
+    let mut table = read(DEFAULTS, DEFAULTS_FILE)?;
+    let mut origins = HashMap::new();
     if let Some(file) = file {
         let text = std::fs::read_to_string(file).map_err(Error::file("reading the configuration file", file))?;
         let origin = file.display().to_string();
         let layer = read(&text, &origin)?;
-        lay_over(&mut table, layer, "", &origin)?;
+        lay_over(&mut table, layer, "", &mut |key| drop(origins.insert(key.to_owned(), origin.clone())), &origin)?;
     }
     for (name, text) in environment {
         if let Some(path) = name.strip_prefix(VARIABLE_PREFIX) {
-            set(&mut table, &path.to_ascii_lowercase().replace("__", "."), &text, &name)?;
+            let key = path.to_ascii_lowercase().replace("__", ".");
+            set(&mut table, &key, &text, &name)?;
+            origins.insert(key, name);
         }
     }
-    Ok(table)
+    Ok(Merged { table, origins })
 }
 
 fn read(text: &str, origin: &str) -> Result<Table> {
     text.parse().map_err(|source| Error::ConfigSyntax { origin: origin.to_owned(), source })
 }
 
-fn lay_over(below: &mut Table, layer: Table, prefix: &str, origin: &str) -> Result<()> {
+/// Lays `layer`, written in `origin`, over `below`; `written` is told each key.
+fn lay_over(below: &mut Table, layer: Table, prefix: &str, written: &mut dyn FnMut(&str), origin: &str) -> Result<()> {
     for (name, value) in layer {
         let key = format!("{prefix}{name}");
         let Some(slot) = below.get_mut(&name) else {
             return Err(unknown(&key, origin));
         };
         match (slot, value) {
-            (Value::Table(inner), Value::Table(layer)) => lay_over(inner, layer, &format!("{key}."), origin)?,
-            (slot, value) if slot.type_str() == value.type_str() => *slot = value,
+            (Value::Table(inner), Value::Table(layer)) => lay_over(inner, layer, &format!("{key}."), written, origin)?,
+            (slot, value) if slot.type_str() == value.type_str() => {
+                *slot = value;
+                written(&key);
+            }
             (slot, value) => {
                 let reason = format!("is a {}, not a {}", slot.type_str(), value.type_str());
                 return Err(wrong(&key, origin, reason));

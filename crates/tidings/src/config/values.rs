@@ -155,8 +155,20 @@ pub struct Relation {
     pub counter_check_every: u32,
 }
 
+/// Largest numbers, far above what makes sense and far below where arithmetic or memory ends.
+const MINUTES_MAX: u64 = 366 * 24 * 60;
+const HOURS_MAX: u64 = 100 * 366 * 24;
+const MS_MAX: u64 = 24 * 3_600_000;
+const COUNT_MAX: u64 = 1_000_000;
+const BODY_BYTES_MAX: u64 = 64 * 1_048_576;
+const HEADER_BYTES_MAX: u64 = 1_048_576;
+/// The type that holds a path and query holds no more.
+const URI_BYTES_MAX: u64 = 65_534;
 /// hyper cannot read heads with a smaller buffer.
-const HEADER_BYTES_MIN: usize = 8_192;
+const HEADER_BYTES_MIN: u64 = 8_192;
+
+/// What `log.level` may say for everything that no other rule is about.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 impl Config {
     /// Reads and checks values that the layers have merged.
@@ -166,17 +178,39 @@ impl Config {
             .map_err(|error| wrong(&error.path().to_string(), one_line(&error.inner().to_string())))?;
         config.http.check()?;
         config.auth.check()?;
-        at_least("rate.follow_capacity", config.rate.follow_capacity.into(), 1)?;
-        at_least("rate.follow_per_second", config.rate.follow_per_second.into(), 1)?;
-        at_least("projector.retry_attempts", config.projector.retry_attempts.into(), 1)?;
-        at_least("projector.retry_gap_ms", config.projector.retry_gap_ms, 1)?;
-        at_least("projector.retry_gap_max_ms", config.projector.retry_gap_max_ms, config.projector.retry_gap_ms)?;
-        at_least("relation.top_page_followers_min", config.relation.top_page_followers_min.into(), 1)?;
+        config.projector.check()?;
+        between("rate.follow_capacity", config.rate.follow_capacity.into(), 1, COUNT_MAX)?;
+        between("rate.follow_per_second", config.rate.follow_per_second.into(), 1, COUNT_MAX)?;
+        between("events.retention_hours", config.events.retention_hours.into(), 0, HOURS_MAX)?;
+        between("relation.top_page_followers_min", config.relation.top_page_followers_min.into(), 1, u32::MAX.into())?;
         if config.data.dir.as_os_str().is_empty() {
             return Err(wrong("data.dir", "is empty".to_owned()));
         }
-        EnvFilter::try_new(&config.log.level).map_err(|error| wrong("log.level", error.to_string()))?;
+        config.log.check()?;
         Ok(config)
+    }
+}
+
+impl Logging {
+    /// The filter takes a word that is no level for a module, and then logs nothing else.
+    fn check(&self) -> Result<()> {
+        let rules = self.level.split(',');
+        for rule in rules.filter(|rule| !rule.contains('=')) {
+            if !LEVELS.iter().any(|level| rule.eq_ignore_ascii_case(level)) {
+                let reason = format!("`{rule}` is neither a level ({}) nor a rule `MODULE=LEVEL`", LEVELS.join(", "));
+                return Err(wrong("log.level", reason));
+            }
+        }
+        let filter = EnvFilter::try_new(&self.level);
+        filter.map(drop).map_err(|error| wrong("log.level", error.to_string()))
+    }
+}
+
+impl ProjectorOptions {
+    fn check(&self) -> Result<()> {
+        between("projector.retry_attempts", self.retry_attempts.into(), 1, COUNT_MAX)?;
+        between("projector.retry_gap_ms", self.retry_gap_ms, 1, MS_MAX)?;
+        between("projector.retry_gap_max_ms", self.retry_gap_max_ms, self.retry_gap_ms, MS_MAX)
     }
 }
 
@@ -187,14 +221,14 @@ impl Http {
     }
 
     fn check(&self) -> Result<()> {
-        let header_bytes_min = HEADER_BYTES_MIN as u64;
-        at_least("http.body_bytes_max", self.body_bytes_max as u64, 1_024)?;
-        at_least("http.header_bytes_max", self.header_bytes_max as u64, header_bytes_min)?;
-        at_least("http.uri_bytes_max", self.uri_bytes_max as u64, 1_024)?;
-        at_least("http.request_timeout_ms", self.request_timeout_ms, 1)?;
-        at_least("http.requests_in_flight_max", self.requests_in_flight_max as u64, 1)?;
-        at_least("http.connections_max", self.connections_max as u64, 1)?;
-        at_least("http.header_read_timeout_ms", self.header_read_timeout_ms, 1)
+        between("http.body_bytes_max", self.body_bytes_max as u64, 1_024, BODY_BYTES_MAX)?;
+        between("http.header_bytes_max", self.header_bytes_max as u64, HEADER_BYTES_MIN, HEADER_BYTES_MAX)?;
+        between("http.uri_bytes_max", self.uri_bytes_max as u64, 1_024, URI_BYTES_MAX)?;
+        between("http.request_timeout_ms", self.request_timeout_ms, 1, MS_MAX)?;
+        between("http.requests_in_flight_max", self.requests_in_flight_max as u64, 1, COUNT_MAX)?;
+        between("http.connections_max", self.connections_max as u64, 1, COUNT_MAX)?;
+        between("http.header_read_timeout_ms", self.header_read_timeout_ms, 1, MS_MAX)?;
+        between("http.shutdown_timeout_ms", self.shutdown_timeout_ms, 0, MS_MAX)
     }
 }
 
@@ -210,10 +244,14 @@ impl Auth {
                 return Err(wrong(key, "is empty".to_owned()));
             }
         }
-        at_least("auth.access_token_minutes", self.access_token_minutes.into(), 1)?;
-        at_least("auth.session_minutes", self.session_minutes.into(), 1)?;
+        between("auth.access_token_minutes", self.access_token_minutes.into(), 1, MINUTES_MAX)?;
+        between("auth.session_minutes", self.session_minutes.into(), 1, MINUTES_MAX)?;
         if self.jwks_url.is_empty() {
-            return Ok(());
+            if self.jwks_issuer.is_empty() {
+                return Ok(());
+            }
+            let reason = "is of no use without `auth.jwks_url`, where the issuer's keys are";
+            return Err(wrong("auth.jwks_issuer", reason.to_owned()));
         }
         let url = reqwest::Url::parse(&self.jwks_url).map_err(|error| wrong("auth.jwks_url", error.to_string()))?;
         if !is_safe_to_fetch(&url) {
@@ -234,12 +272,14 @@ fn is_safe_to_fetch(url: &reqwest::Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && loopback)
 }
 
-fn at_least(key: &str, value: u64, least: u64) -> Result<()> {
-    if value < least { Err(wrong(key, format!("must be at least {least}, is {value}"))) } else { Ok(()) }
+fn between(key: &str, value: u64, least: u64, most: u64) -> Result<()> {
+    let right = (least..=most).contains(&value);
+    if right { Ok(()) } else { Err(wrong(key, format!("must be from {least} to {most}, is {value}"))) }
 }
 
+/// The origin is added by whoever knows the layers.
 fn wrong(key: &str, reason: String) -> Error {
-    Error::Config { origin: "the configuration in effect".to_owned(), key: key.to_owned(), reason }
+    Error::Config { origin: String::new(), key: key.to_owned(), reason }
 }
 
 fn one_line(text: &str) -> String {
