@@ -57,8 +57,8 @@ pub const SQLITE_READERS_MAX: u32 = 4;
 /// How long a statement waits for another process that is writing.
 pub const SQLITE_BUSY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Pages of the write-ahead log that wait to be moved into the database: 16 MiB.
-pub const CHECKPOINT_PAGES: i64 = 4_096;
+pub const CHECKPOINT_PAGES: i64 = 8_192;
 /// Pages of the write-ahead log after which writers wait for it to be emptied: 128 MiB.
-pub const JOURNAL_PAGES_MAX: i64 = 32_768;
+pub const JOURNAL_PAGES_MAX: i64 = 65_536;
 /// Pause between looks at the write-ahead log while commits go on.
 pub const CHECKPOINT_GAP: Duration = Duration::from_millis(50);

@@ -18,12 +18,16 @@ use crate::{
     limits::{OTHER_PROCESS_POLL_GAP, SQLITE_BUSY_TIME_MAX, SQLITE_READERS_MAX},
 };
 
+/// Size of a database page, in bytes. Each change of a row writes whole pages to the write-ahead
+/// log, so smaller ones make small batches cheaper: half the size of SQLite's default halved the
+/// delay from commit to visible, at the same throughput. It holds for databases made from now on.
+const PAGE_BYTES: u32 = 2_048;
 /// Page cache of each reading connection, in KiB (negative is how SQLite's pragma tells KiB from
 /// pages). It fills with use.
 const READER_CACHE_KIB: &str = "-4096";
 /// Pages of the write-ahead log after which a commit moves them into the database itself, should
 /// nobody else have done so: 512 MiB.
-const LAST_RESORT_CHECKPOINT_PAGES: &str = "131072";
+const LAST_RESORT_CHECKPOINT_PAGES: &str = "262144";
 /// Prepared statements a connection keeps: each multi-row text comes in some forty lengths.
 const STATEMENTS_MAX: usize = 512;
 /// Rows that may be on their way from the thread of a connection; few would make both threads wait.
@@ -60,6 +64,7 @@ impl Sqlite {
             .filename(file)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
+            .page_size(PAGE_BYTES)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(SQLITE_BUSY_TIME_MAX)
             .foreign_keys(true)

@@ -1,9 +1,10 @@
 //! Rows of `user_counter`.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
+use serde::Deserialize;
 use tidings_backbone::{
-    Conn, Result,
+    Conn, Error, Result,
     db::{Row, Value},
     log::Offset,
 };
@@ -23,11 +24,30 @@ pub(in crate::relation) struct Stored {
 /// Reads the rows of those of `users` that have one.
 pub(in crate::relation) async fn read_stored(conn: &mut Conn<'_>, users: &[UserId]) -> Result<HashMap<UserId, Stored>> {
     let rows: Vec<[Value; 1]> = users.iter().map(|user| [(*user).into()]).collect();
-    let sql = |values: &str| {
-        format!("SELECT user_id, slots, checksum, followers_offset FROM user_counter WHERE user_id IN ({values})")
-    };
-    let found = conn.fetch_rows("reading counters", sql, rows).await?;
-    found.iter().map(|row| Ok((UserId::read(row, 0, "user_counter")?, read_row(row)?))).collect()
+    let packed = conn.engine().json_rows("user_id, HEX(slots), checksum, followers_offset");
+    let sql = |values: &str| format!("SELECT {packed} FROM user_counter WHERE user_id IN ({values})");
+    let mut found = HashMap::with_capacity(users.len());
+    for row in conn.fetch_rows("reading counters", sql, rows).await? {
+        let json = row.text(0)?;
+        let packed: Vec<Packed<'_>> =
+            serde_json::from_str(&json).map_err(|source| Error::Json { doing: "reading counters", source })?;
+        for Packed(user, slots, checksum, offset) in packed {
+            let counters = decode_hex(&slots).and_then(|slots| Counters::decode(&slots, checksum.as_i64()?));
+            let user = UserId::try_from(user)
+                .map_err(|error| Error::MalformedRow { table: "user_counter", reason: error.to_string() })?;
+            found.insert(user, Stored { counters, followers_offset: offset.as_i64().map(Offset) });
+        }
+    }
+    Ok(found)
+}
+
+/// A row as JSON: user, slots in hexadecimal digits, and checksum and offset, which may be damaged.
+#[derive(Deserialize)]
+struct Packed<'j>(i64, #[serde(borrow)] Cow<'j, str>, serde_json::Value, serde_json::Value);
+
+fn decode_hex(digits: &str) -> Option<Vec<u8>> {
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 /// Reads at most `limit` rows of users past `after`, in their order.
