@@ -55,6 +55,11 @@ pub fn known(event_type: &str) -> Option<u32> {
     KNOWN.iter().find(|(name, _)| *name == event_type).map(|(_, version)| *version)
 }
 
+/// Every event type of this crate.
+pub fn known_types() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, _)| *name)
+}
+
 /// Every payload type of this crate. A new payload is added here.
 const KNOWN: &[(&str, u32)] = &[entry::<Registered>(), entry::<Followed>(), entry::<Unfollowed>()];
 

@@ -123,7 +123,7 @@ pub async fn serve(options: Options) -> Result<()> {
 /// Prints the address, and the login link at first start, to standard output and nowhere else: a
 /// log may be read by those whom the link does not concern.
 pub fn announce(server: &Server) -> Result<()> {
-    let mut lines = format!("Tidings is at http://{}\n", server.address());
+    let mut lines = format!("Tidings is at {}\n", base(server.address()));
     if let Some(link) = server.login_link() {
         lines.push_str(&format!("Log in to the console once, within {LOGIN_LINK_MINUTES} minutes: {link}\n"));
     }
@@ -134,7 +134,16 @@ pub fn announce(server: &Server) -> Result<()> {
 
 /// The link that logs in with `secret` on a server at `address`.
 pub fn login_link(address: SocketAddr, secret: &str) -> String {
-    format!("http://{address}/login?link={secret}")
+    format!("{}/login?link={secret}", base(address))
+}
+
+/// The URL of a server at `address`. One on every address of the machine is spoken to on its own.
+pub fn base(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => format!("http://127.0.0.1:{}", v4.port()),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("http://[::1]:{}", v6.port()),
+        address => format!("http://{address}"),
+    }
 }
 
 async fn first_login_link(links: &Secrets, address: SocketAddr) -> Result<Option<String>> {
@@ -147,4 +156,21 @@ async fn first_login_link(links: &Secrets, address: SocketAddr) -> Result<Option
         );
     let issued = issued.await.map_err(|source| Error::PartEnded { part: "making a link", source: Some(source) })?;
     Ok(issued?.map(|(secret, _)| login_link(address, &secret)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_every_address_is_spoken_to_on_this_machine() {
+        for (address, expected) in [
+            ("0.0.0.0:7870", "http://127.0.0.1:7870/login?link=x"),
+            ("[::]:7870", "http://[::1]:7870/login?link=x"),
+            ("127.0.0.1:1", "http://127.0.0.1:1/login?link=x"),
+            ("[::1]:1", "http://[::1]:1/login?link=x"),
+        ] {
+            assert_eq!(login_link(address.parse().unwrap(), "x"), expected);
+        }
+    }
 }

@@ -13,6 +13,7 @@ use tidings_backbone::{Clock, Db, EventIds, db::BACKBONE_MIGRATIONS, log::Log};
 use crate::{
     Error, Result,
     auth::{KeyFile, LOGIN_LINKS, SESSIONS, Secrets, create_private_folder, private_file},
+    config,
 };
 
 const DATABASE_FILE: &str = "tidings.db";
@@ -46,11 +47,7 @@ impl Store {
     /// # Errors
     /// When there is no database in the folder, or it cannot be used.
     pub async fn open_existing(folder: &Path) -> Result<Self> {
-        let file = folder.join(DATABASE_FILE);
-        if !file.try_exists().map_err(Error::file("looking for", &file))? {
-            let shown = folder.display();
-            return Err(Error::Usage(format!("there is no data in `{shown}`; `--data DIR` says where to look")));
-        }
+        require_data(folder)?;
         Self::open(folder).await
     }
 
@@ -97,6 +94,31 @@ impl Store {
             Err(TryLockError::Error(source)) => Err(Error::file(doing, path)(source)),
         }
     }
+}
+
+/// An error where the folder has no data: a mistyped name must not become a new, empty folder.
+///
+/// # Errors
+/// When there is no database in the folder.
+pub fn require_data(folder: &Path) -> Result<()> {
+    require(folder, &folder.join(DATABASE_FILE))
+}
+
+/// An error where there is no such folder, unless it is the one that is used when nothing else is said.
+///
+/// # Errors
+/// When the folder is another, and not there.
+pub fn require_folder(folder: &Path) -> Result<()> {
+    let is_default = config::load(None, [])?.data.dir == folder;
+    if is_default { Ok(()) } else { require(folder, folder) }
+}
+
+fn require(folder: &Path, wanted: &Path) -> Result<()> {
+    if wanted.try_exists().map_err(Error::file("looking for", wanted))? {
+        return Ok(());
+    }
+    let shown = folder.display();
+    Err(Error::Usage(format!("there is no data in `{shown}`; `--data DIR` says where to look")))
 }
 
 /// A folder claimed for a server, until it is dropped.

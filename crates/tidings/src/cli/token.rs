@@ -34,6 +34,7 @@ struct RoleArgs {
 }
 
 pub(super) async fn run(config: &Config, arguments: &TokenArgs) -> Result<()> {
+    store::require_folder(&config.data.dir)?;
     let key = store::signing_key(&config.data.dir).get().await?;
     let role = arguments.role.user.map_or(Role::Admin, |user| Role::User(user.into()));
     let minutes = arguments.minutes.unwrap_or(config.auth.access_token_minutes);

@@ -9,7 +9,7 @@ use std::{
 use tidings_backbone::log::Offset;
 use tidings_community::{UserId, user::read};
 
-use crate::{Error, Result, store::Store};
+use crate::{Error, Result, serve::base, store::Store};
 
 /// Events looked through for two users, when those of the demo are not there.
 const EVENTS_LOOKED_AT: usize = 1_000;
@@ -47,15 +47,6 @@ pub(super) fn announce(commands: &[String]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     printed.map_err(|source| Error::System { doing: "printing commands", source })
-}
-
-/// A server on every address of the machine is spoken to on its own.
-fn base(address: SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) if v4.ip().is_unspecified() => format!("http://127.0.0.1:{}", v4.port()),
-        SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("http://[::1]:{}", v6.port()),
-        address => format!("http://{address}"),
-    }
 }
 
 /// User 1 and the celebrity, as the demo has them; in a folder with other data the first two that the
@@ -112,17 +103,5 @@ mod tests {
              http://127.0.0.1:7870/v1/me/following/2"
         );
         assert!(commands.iter().all(|command| command.starts_with("curl ") && !command.contains('\n')));
-    }
-
-    #[test]
-    fn a_server_on_every_address_is_spoken_to_on_this_machine() {
-        for (address, expected) in [
-            ("0.0.0.0:7870", "http://127.0.0.1:7870"),
-            ("[::]:7870", "http://[::1]:7870"),
-            ("127.0.0.1:1", "http://127.0.0.1:1"),
-            ("[::1]:1", "http://[::1]:1"),
-        ] {
-            assert_eq!(base(address.parse().unwrap()), expected);
-        }
     }
 }

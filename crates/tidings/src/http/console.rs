@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::{
     access::{self, SESSION_COOKIE, blocking, same_origin},
     body,
-    input::{PathText, cookie},
+    input::{NoQuery, PathText, cookie},
     moment::Moment,
     problem::{Name, Problem},
     state::{App, AppState},
@@ -107,11 +107,13 @@ pub(super) struct Session {
         (status = 204, description = "Logged in", headers(("Set-Cookie" = String, description = "The login"))),
         (status = 401, description = "unauthenticated"),
         (status = 403, description = "forbidden"),
+        (status = 413, description = "body-too-large"),
         (status = 415, description = "unsupported-media-type"),
     ),
 )]
 pub(super) async fn log_in(
     State(app): State<AppState>,
+    _: NoQuery,
     body::Json(credentials): body::Json<Credentials>,
 ) -> Result<Response, Problem> {
     match (credentials.link, credentials.token) {
@@ -140,7 +142,7 @@ pub(super) async fn log_in(
     params(("x-tidings-console" = String, Header, description = "`1`", example = "1")),
     responses((status = 204, description = "Logged out"), (status = 403, description = "forbidden")),
 )]
-pub(super) async fn log_out(State(app): State<AppState>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn log_out(State(app): State<AppState>, _: NoQuery, headers: HeaderMap) -> Result<Response, Problem> {
     if let Some(secret) = cookie(&headers, SESSION_COOKIE) {
         same_origin(&headers)?;
         blocking(&app.sessions, secret.into_owned(), |sessions, secret| sessions.consume(secret)).await?;

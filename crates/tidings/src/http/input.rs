@@ -15,6 +15,9 @@ use super::{problem::Problem, request_id::RequestId};
 use crate::auth::sha256;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// What the header is, for the description of the API.
+pub(super) const IDEMPOTENCY_KEY_TEXT: &str = "1 to 255 visible ASCII characters. A request that repeats the key \
+     within 24 hours is answered as the first one was, and changes nothing";
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 /// Characters of a user agent that an event keeps.
@@ -103,6 +106,18 @@ impl Query {
             None => Ok(()),
             Some((name, _)) => Err(Problem::field(shortened(name), "is not a parameter of this route")),
         }
+    }
+}
+
+/// The query of a route without parameters, which is empty. Reading it first keeps a misspelt request
+/// from changing anything.
+pub(super) struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Query::from_request_parts(parts, state).await?.end().map(|()| Self)
     }
 }
 

@@ -3,8 +3,8 @@
 use utoipa::{
     PartialSchema as _, ToSchema as _,
     openapi::{
-        ComponentsBuilder, ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, PathItem, Ref,
-        ResponseBuilder,
+        ComponentsBuilder, ContentBuilder, HeaderBuilder, InfoBuilder, LicenseBuilder, ObjectBuilder, OpenApi,
+        OpenApiBuilder, PathItem, Ref, RefOr, ResponseBuilder, Schema, Type,
         path::{Operation, Paths},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
         tag::TagBuilder,
@@ -20,6 +20,7 @@ use super::{
 const BEARER: &str = "bearer";
 const CONSOLE: &str = "console";
 const PROBLEM: &str = "Problem";
+const RETRY_AFTER: (&str, &str) = ("Retry-After", "Seconds after which to try again");
 const DESCRIPTION: &str = "Tidings: a backend for social communities in which a write commits once, as a row and an \
      event in one transaction, and everything else follows from the event.\n\n\
      Errors are problem documents (RFC 9457); `type` leads to a page that says what to do. Ids are strings of digits, \
@@ -67,6 +68,10 @@ pub fn document() -> OpenApi {
         .build()
 }
 
+fn text_schema() -> Option<RefOr<Schema>> {
+    Some(ObjectBuilder::new().schema_type(Type::String).build().into())
+}
+
 fn bearer() -> SecurityScheme {
     let text = "A JWT signed with RS256: `tidings token --user ID`, or `tidings token --admin`.";
     let http = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").description(Some(text));
@@ -97,13 +102,27 @@ fn complete(operation: &mut Operation, access: Access) {
         responses.entry((*status).to_owned()).or_insert_with(empty);
     }
     for (status, response) in responses {
+        let headers: &[(&str, &str)] = match status.as_str() {
+            "401" => &[("WWW-Authenticate", "`Bearer realm=\"tidings\"`, with the error if a token was wrong")],
+            "429" => &[
+                RETRY_AFTER,
+                ("RateLimit-Policy", "As in the answer of 200"),
+                ("RateLimit", "As in the answer of 200"),
+            ],
+            "503" => &[RETRY_AFTER],
+            _ => &[],
+        };
         let failed = status.starts_with(['4', '5']);
-        if let utoipa::openapi::RefOr::T(response) = response
+        if let RefOr::T(response) = response
             && failed
             && response.content.is_empty()
         {
             let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(PROBLEM))).build();
             response.content.insert("application/problem+json".to_owned(), content.into());
+            for (name, text) in headers {
+                let header = HeaderBuilder::new().schema(text_schema()).description(Some(*text)).build();
+                response.headers.insert((*name).to_owned(), header.into());
+            }
         }
     }
 }
@@ -132,6 +151,22 @@ mod tests {
             assert!(operation["responses"]["200"].is_object(), "{}", route.path);
             assert!(operation["responses"]["400"]["content"]["application/problem+json"].is_object());
         }
+    }
+
+    #[test]
+    fn a_refusal_is_described_with_the_headers_that_say_what_to_do() {
+        let document = written();
+        let responses = &document["paths"]["/v1/me/following/{user_id}"]["put"]["responses"];
+        for (status, names) in [
+            ("401", vec!["WWW-Authenticate"]),
+            ("429", vec!["RateLimit", "RateLimit-Policy", "Retry-After"]),
+            ("503", vec!["Retry-After"]),
+        ] {
+            let headers: Vec<_> = responses[status]["headers"].as_object().unwrap().keys().collect();
+            assert_eq!(headers, names, "{status}");
+        }
+        let ready = &document["paths"]["/health/ready"]["get"]["responses"]["503"];
+        assert!(ready["headers"].is_null() && ready["content"]["application/json"].is_object(), "{ready}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use super::{
     access::Me,
     cursor::ListName,
-    input::{Origin, PathUser, Query, idempotency_key, user_id},
+    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, Origin, PathUser, Query, idempotency_key, user_id},
     moment::Moment,
     page::{self, CursorParams, Items, OffsetParam},
     problem::{Name, Problem},
@@ -97,12 +97,13 @@ pub(super) struct CounterValues {
 
 /// Follow a user
 ///
-/// Following somebody who is followed already changes nothing.
+/// Following somebody who is followed already changes nothing. Every request takes a token, also one
+/// that changes nothing or repeats another with its `Idempotency-Key`.
 #[utoipa::path(
     put, path = "/v1/me/following/{user_id}", tag = "relation", operation_id = "follow",
     params(
         ("user_id" = String, Path, description = "The user to follow", example = "42"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible ASCII characters"),
+        ("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT),
     ),
     responses(
         (status = 200, body = FollowState, headers(
@@ -118,6 +119,7 @@ pub(super) async fn follow(
     State(app): State<AppState>,
     Me(me): Me,
     PathUser(to): PathUser,
+    _: NoQuery,
     headers: HeaderMap,
     Origin(metadata): Origin,
 ) -> Response {
@@ -127,12 +129,13 @@ pub(super) async fn follow(
 
 /// Unfollow a user
 ///
-/// Unfollowing somebody who is not followed changes nothing.
+/// Unfollowing somebody who is not followed changes nothing. Every request takes a token, also one
+/// that changes nothing or repeats another with its `Idempotency-Key`.
 #[utoipa::path(
     delete, path = "/v1/me/following/{user_id}", tag = "relation", operation_id = "unfollow",
     params(
         ("user_id" = String, Path, description = "The user to unfollow", example = "42"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible ASCII characters"),
+        ("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT),
     ),
     responses(
         (status = 200, body = FollowState, headers(
@@ -148,6 +151,7 @@ pub(super) async fn unfollow(
     State(app): State<AppState>,
     Me(me): Me,
     PathUser(to): PathUser,
+    _: NoQuery,
     headers: HeaderMap,
     Origin(metadata): Origin,
 ) -> Response {

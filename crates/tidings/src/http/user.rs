@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use super::{
     body,
-    input::{Origin, PathUser, Query, idempotency_key},
+    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, Origin, PathUser, Query, idempotency_key},
     problem::{Name, Problem},
     state::AppState,
 };
@@ -110,7 +110,7 @@ fn view(user: User) -> Json<UserView> {
 /// Registering the same id with the same handle again changes nothing.
 #[utoipa::path(
     post, path = "/v1/admin/users", tag = "admin", operation_id = "registerUser",
-    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible ASCII characters")),
+    params(("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT)),
     request_body = NewUser,
     responses(
         (status = 201, body = RegisteredUser, description = "Registered"),
@@ -124,6 +124,7 @@ fn view(user: User) -> Json<UserView> {
 pub(super) async fn register(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
+    _: NoQuery,
     headers: HeaderMap,
     Origin(metadata): Origin,
     body::Json(NewUser { user_id, handle }): body::Json<NewUser>,

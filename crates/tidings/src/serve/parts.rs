@@ -44,6 +44,7 @@ pub(super) struct Parts {
 /// The projectors of this product, ready to run or only to be asked how far they are.
 pub fn projector_runtime(store: &Store, config: &Config) -> Runtime {
     Runtime::new(store.db.clone(), store.log(), store.clock.clone())
+        .knowing(tidings_event::payload::known_types())
         .with(Arc::new(RelationProjector), options::projector(config))
 }
 

@@ -4,5 +4,6 @@ mod demo;
 mod events;
 mod folder;
 mod import;
+mod mistyped;
 mod open_files;
 mod verify;

@@ -81,9 +81,10 @@ fn filled(template: &str) -> String {
     path + query
 }
 
-/// The request that a route's own caller makes.
-fn request(caller: &Caller<'_>, method: &str, template: &str) -> RequestBuilder {
-    let request = caller.request(Method::from_bytes(method.as_bytes()).unwrap(), &filled(template));
+/// The request that a route's own caller makes, with a query behind the path.
+fn request(caller: &Caller<'_>, method: &str, template: &str, query: &str) -> RequestBuilder {
+    let path = filled(template) + query;
+    let request = caller.request(Method::from_bytes(method.as_bytes()).unwrap(), &path);
     match (method, template) {
         ("POST", "/v1/admin/users") => request.json(&json!({ "user_id": "3", "handle": "u3" })),
         ("POST", "/console/session") => request.json(&json!({ "link": "no-such-link" })),
@@ -92,7 +93,7 @@ fn request(caller: &Caller<'_>, method: &str, template: &str) -> RequestBuilder 
 }
 
 async fn call(caller: &Caller<'_>, method: &str, template: &str) -> Answer {
-    sent(request(caller, method, template)).await
+    sent(request(caller, method, template, "")).await
 }
 
 #[tokio::test]
@@ -174,6 +175,19 @@ async fn every_state_changing_route_leaves_one_event_if_something_changed_and_no
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_misspelt_parameter_keeps_every_state_changing_route_from_changing_anything() {
+    let world = world(&[]).await;
+    world.register(1..=2).await;
+    let (user, admin) = (world.user(1).await, world.admin().await);
+    let head = world.head().await;
+    for (method, path, _) in EFFECTS {
+        let caller = if path.starts_with("/v1/me/") { &user } else { &admin };
+        sent(request(caller, method, path, "?dry_run=true")).await.is_bad("dry_run");
+    }
+    assert_eq!(world.head().await, head);
 }
 
 #[tokio::test]
