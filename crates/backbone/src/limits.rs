@@ -62,3 +62,7 @@ pub const CHECKPOINT_PAGES: i64 = 8_192;
 pub const JOURNAL_PAGES_MAX: i64 = 65_536;
 /// Pause between looks at the write-ahead log while commits go on.
 pub const CHECKPOINT_GAP: Duration = Duration::from_millis(50);
+/// How long writers wait for readers when the write-ahead log is to be emptied.
+pub const CHECKPOINT_BUSY_TIME_MAX: Duration = Duration::from_millis(20);
+/// Pause after that was in vain.
+pub const CHECKPOINT_BUSY_GAP: Duration = Duration::from_secs(1);

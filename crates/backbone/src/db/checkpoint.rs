@@ -4,48 +4,72 @@
 //! milliseconds. Here a connection of its own does it while writers go on (a PASSIVE checkpoint);
 //! only when the log has grown long all the same do writers wait for the small rest.
 
+use std::time::Duration;
+
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::sync::watch;
 
 use super::sqlite::Turn;
 use crate::{
     Error, Result,
-    limits::{CHECKPOINT_GAP, CHECKPOINT_PAGES, JOURNAL_PAGES_MAX},
+    limits::{CHECKPOINT_BUSY_GAP, CHECKPOINT_BUSY_TIME_MAX, CHECKPOINT_GAP, CHECKPOINT_PAGES, JOURNAL_PAGES_MAX},
 };
 
 /// Runs until every handle of the database is gone.
 pub(super) async fn run(options: SqliteConnectOptions, turn: Turn, mut commits: watch::Receiver<u64>) {
+    let options = options.busy_timeout(CHECKPOINT_BUSY_TIME_MAX);
     let mut connection = None;
     while commits.changed().await.is_ok() {
-        if let Err(error) = round(&options, &turn, &mut connection).await {
+        let gap = round(&options, &turn, &mut connection).await.unwrap_or_else(|error| {
             // The writer's own, much later, checkpoint stands behind this one.
             tracing::warn!(error = Error::chain(&error), "the write-ahead log was not shortened");
             connection = None;
-        }
-        tokio::time::sleep(CHECKPOINT_GAP).await;
+            CHECKPOINT_BUSY_GAP
+        });
+        tokio::time::sleep(gap).await;
     }
 }
 
-async fn round(options: &SqliteConnectOptions, turn: &Turn, connection: &mut Option<SqliteConnection>) -> Result<()> {
+/// Answers the pause before the next round.
+async fn round(
+    options: &SqliteConnectOptions,
+    turn: &Turn,
+    connection: &mut Option<SqliteConnection>,
+) -> Result<Duration> {
     let doing = "opening a connection for checkpoints";
     let connection = match connection {
         Some(connection) => connection,
         None => connection.insert(SqliteConnection::connect_with(options).await.map_err(Error::database(doing))?),
     };
-    let journal = checkpoint(connection, "PRAGMA wal_checkpoint(NOOP)").await?;
+    let journal = checkpoint(connection, LOOK).await?;
     if journal.pages - journal.moved < CHECKPOINT_PAGES {
-        return Ok(());
+        return Ok(CHECKPOINT_GAP);
     }
-    let journal = checkpoint(connection, "PRAGMA wal_checkpoint(PASSIVE)").await?;
-    if journal.pages > JOURNAL_PAGES_MAX {
-        let _turn = turn.lock().await;
-        checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)").await?;
+    checkpoint(connection, PASSIVE).await?;
+    if journal.pages <= JOURNAL_PAGES_MAX {
+        return Ok(CHECKPOINT_GAP);
     }
-    Ok(())
+    // Writers will have to wait for what was appended meanwhile, so that is made little first.
+    for _ in 0..PASSES_MAX {
+        let journal = checkpoint(connection, LOOK).await?;
+        if journal.pages - journal.moved < CHECKPOINT_PAGES / 8 {
+            break;
+        }
+        checkpoint(connection, PASSIVE).await?;
+    }
+    let _turn = turn.lock().await;
+    let journal = checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)").await?;
+    // A long read, such as a verification, needs the log as it is; asking again at once would only hold up writers.
+    Ok(if journal.is_busy { CHECKPOINT_BUSY_GAP } else { CHECKPOINT_GAP })
 }
+
+const LOOK: &str = "PRAGMA wal_checkpoint(NOOP)";
+const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+const PASSES_MAX: usize = 4;
 
 /// The write-ahead log: its pages, and how many of them are in the database already.
 struct Journal {
+    is_busy: bool,
     pages: i64,
     moved: i64,
 }
@@ -55,6 +79,6 @@ async fn checkpoint(connection: &mut SqliteConnection, pragma: &'static str) -> 
         .fetch_one(connection)
         .await
         .map_err(Error::database("moving the write-ahead log into the database"))?;
-    let (_busy, pages, moved) = row;
-    Ok(Journal { pages, moved })
+    let (is_busy, pages, moved) = row;
+    Ok(Journal { is_busy: is_busy != 0, pages, moved })
 }
