@@ -210,6 +210,13 @@ async fn what_is_not_even_http_ends_its_connection_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_head_that_is_far_too_large_is_refused_before_it_ends_so_that_many_take_little_memory() {
+    let world = world(&[("http.header_read_timeout_ms", "600000")]).await;
+    let answer = raw(&world, &format!("GET /health/live HTTP/1.1\r\nx-filler: {}", "f".repeat(40_000))).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}
+
+#[tokio::test]
 async fn no_path_leads_out_of_the_files_that_are_served() {
     let world = world(IMPATIENT).await;
     // As they are, since a client would resolve them before it asks.
