@@ -260,7 +260,8 @@ impl Projector for Recorder {
     }
 }
 
-/// Turns switches on and off; turning one named `panic` panics; turning a switch `bad` breaks a constraint of the database.
+/// Turns switches on and off; turning one named `panic` panics, and turning one to 2 breaks a constraint of the
+/// database.
 #[derive(Debug)]
 pub(crate) struct Switches {
     ids: EventIds,
