@@ -16,7 +16,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The address could not be served on.
-    #[error("cannot listen on {address}")]
+    #[error("cannot listen on {address}; `--listen 127.0.0.1:0` lets the system choose a free port")]
     Listen {
         /// The address asked for.
         address: std::net::SocketAddr,

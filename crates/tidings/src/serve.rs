@@ -126,6 +126,8 @@ pub fn announce(server: &Server) -> Result<()> {
     let mut lines = format!("Tidings is at {}\n", base(server.address()));
     if let Some(link) = server.login_link() {
         lines.push_str(&format!("Log in to the console once, within {LOGIN_LINK_MINUTES} minutes: {link}\n"));
+    } else {
+        lines.push_str("A link that logs in to the console: `tidings login-link`, with the same `--data`\n");
     }
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(lines.as_bytes()).and_then(|()| out.flush());

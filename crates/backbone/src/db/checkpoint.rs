@@ -19,8 +19,18 @@ use crate::{
 pub(super) async fn run(options: SqliteConnectOptions, turn: Turn, mut commits: watch::Receiver<u64>) {
     let options = options.busy_timeout(CHECKPOINT_BUSY_TIME_MAX);
     let mut connection = None;
-    while commits.changed().await.is_ok() {
-        let gap = round(&options, &turn, &mut connection).await.unwrap_or_else(|error| {
+    let mut gap = CHECKPOINT_GAP;
+    loop {
+        // What a long read prevented is tried again although nobody commits any more.
+        let is_open = match tokio::time::timeout(CHECKPOINT_BUSY_GAP, commits.changed()).await {
+            Ok(changed) => changed.is_ok(),
+            Err(_) if gap == CHECKPOINT_GAP => commits.changed().await.is_ok(),
+            Err(_) => true,
+        };
+        if !is_open {
+            return;
+        }
+        gap = round(&options, &turn, &mut connection).await.unwrap_or_else(|error| {
             // The writer's own, much later, checkpoint stands behind this one.
             tracing::warn!(error = Error::chain(&error), "the write-ahead log was not shortened");
             connection = None;
@@ -58,7 +68,7 @@ async fn round(
         checkpoint(connection, PASSIVE).await?;
     }
     let _turn = turn.lock().await;
-    let journal = checkpoint(connection, "PRAGMA wal_checkpoint(RESTART)").await?;
+    let journal = checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)").await?;
     // A long read, such as a verification, needs the log as it is; asking again at once would only hold up writers.
     Ok(if journal.is_busy { CHECKPOINT_BUSY_GAP } else { CHECKPOINT_GAP })
 }

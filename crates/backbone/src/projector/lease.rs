@@ -36,7 +36,11 @@ impl Lease {
     /// Takes the lease if it is free; answers whether it is held now.
     pub(super) fn try_take(&mut self) -> Result<bool> {
         let failed = |source| Error::Lease { path: self.path.clone(), source };
-        let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&self.path).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => self.held = Some(file),
             Err(TryLockError::WouldBlock) => {}

@@ -22,6 +22,7 @@ export function verdict(stages) {
   if (unknown) return named("warn", unknown, "has a position here, but is not registered");
   if (late) return named("warn", behind, "is behind", waitingOf(behind));
   if (projectors.length === 0) return { tone: "warn", kind: "none", text: "No projector is registered.", more: "" };
+  if (behind) return { tone: "good", kind: "good", text: "Projections are keeping up.", more: waitingOf(behind) };
   return { tone: "good", kind: "good", text: "Every projection is up to date.", more: "" };
 }
 

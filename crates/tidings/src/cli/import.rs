@@ -86,6 +86,7 @@ pub(super) async fn run(config: &Config, command: ImportCommand) -> Result<ExitC
     let opening = tokio::task::spawn_blocking(move || Source::open(&file, &columns)).await;
     let source = opening.map_err(|source| Error::PartEnded { part: "opening the file", source: Some(source) })??;
 
+    eprintln!("importing into `{}`", config.data.dir.display());
     let store = Store::open(&config.data.dir).await?;
     let stop = CancellationToken::new();
     serve::cancel_on_signal(stop.clone());

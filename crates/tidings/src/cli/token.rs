@@ -35,6 +35,9 @@ struct RoleArgs {
 
 pub(super) async fn run(config: &Config, arguments: &TokenArgs) -> Result<()> {
     store::require_folder(&config.data.dir)?;
+    if !config.data.dir.exists() {
+        eprintln!("note: there was no data in `{0}`; a new key is made there", config.data.dir.display());
+    }
     let key = store::signing_key(&config.data.dir).get().await?;
     let role = arguments.role.user.map_or(Role::Admin, |user| Role::User(user.into()));
     let minutes = arguments.minutes.unwrap_or(config.auth.access_token_minutes);

@@ -11,7 +11,7 @@ pub(super) fn connections_max(wanted: usize) -> usize {
     if connections_max < wanted {
         tracing::warn!(connections_max, wanted, open_files_max, "fewer connections than configured fit the open files");
     } else {
-        tracing::info!(connections_max, open_files_max, "connections are limited");
+        tracing::debug!(connections_max, open_files_max, "connections are limited");
     }
     connections_max
 }

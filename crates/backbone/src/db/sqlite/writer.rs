@@ -37,9 +37,13 @@ impl Writer {
     }
 
     pub(super) async fn close(&mut self) {
-        if let Some(connection) = self.connection.take()
-            && let Err(error) = connection.close().await
-        {
+        let Some(mut connection) = self.connection.take() else { return };
+        // Other processes may be reading; then the log stays, and is read at the next start.
+        let shortened = sqlx::raw_sql("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE)");
+        if let Err(error) = shortened.execute(&mut connection).await {
+            tracing::debug!(%error, "the write-ahead log stays");
+        }
+        if let Err(error) = connection.close().await {
             tracing::warn!(%error, "the database was not closed in order");
         }
     }

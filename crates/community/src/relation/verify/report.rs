@@ -55,7 +55,7 @@ impl fmt::Display for Kind {
             Self::MirrorStatus => "mirror status",
             Self::MirrorVersion => "mirror version",
             Self::MirrorTime => "mirror time",
-            Self::EventWithoutFact => "event without fact",
+            Self::EventWithoutFact => "pending event without fact",
             Self::FollowerListLength => "follower list length",
             Self::CounterMissing => "counters missing",
             Self::CounterMalformed => "counters malformed",
