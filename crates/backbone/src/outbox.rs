@@ -116,11 +116,24 @@ fn read_malformed(row: &Row, error: &Error) -> Result<MalformedEvent> {
     })
 }
 
-/// Reads events after `after`, in commit order, at most `limit`.
+/// Reads events after `after`, in commit order, at most `limit`; none only where the log ends. Rows
+/// that are no events are passed over: whoever applies events parks them, with what is wrong.
 pub(crate) async fn read_after(conn: &mut Conn<'_>, after: Offset, limit: usize) -> Result<Vec<Recorded>> {
     let sql = format!("SELECT {COLUMNS} FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?");
-    let args = vec![after.0.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
-    conn.fetch("reading the outbox", sql, args).await?.iter().map(read_row).collect()
+    let rows_max = i64::try_from(limit).unwrap_or(i64::MAX);
+    let (mut events, mut after) = (Vec::new(), after);
+    while events.len() < limit {
+        let rows = conn.fetch("reading the outbox", sql.clone(), vec![after.0.into(), rows_max.into()]).await?;
+        let Some(last) = rows.last() else { break };
+        after = Offset(last.int(0)?);
+        let is_end = rows.len() < limit;
+        events.extend(rows.iter().filter_map(|row| read_row(row).ok()));
+        if is_end {
+            break;
+        }
+    }
+    events.truncate(limit);
+    Ok(events)
 }
 
 /// Reads the event with this id, if it is still there.
@@ -137,22 +150,21 @@ pub(crate) fn read_row(row: &Row) -> Result<Recorded> {
     let number = |column: usize| -> Result<u64> {
         u64::try_from(row.int(column)?).map_err(|_| malformed(format!("column {column} is negative")))
     };
-    Ok(Recorded {
-        offset: Offset(row.int(0)?),
-        event: Event {
-            id: EventId::from_bytes(id),
-            event_type: row.text(2)?,
-            schema_version: u32::try_from(number(3)?)
-                .map_err(|_| malformed("schema_version is out of range".to_owned()))?,
-            aggregate_type: row.text(4)?,
-            aggregate_id: row.text(5)?,
-            key: row.text(6)?,
-            version: number(7)?,
-            occurred_at: Timestamp(row.int(8)?),
-            payload,
-            metadata: Metadata::from_json(&row.text(10)?).map_err(Error::Event)?,
-        },
-    })
+    let event = Event {
+        id: EventId::from_bytes(id),
+        event_type: row.text(2)?,
+        schema_version: u32::try_from(number(3)?)
+            .map_err(|_| malformed("schema_version is out of range".to_owned()))?,
+        aggregate_type: row.text(4)?,
+        aggregate_id: row.text(5)?,
+        key: row.text(6)?,
+        version: number(7)?,
+        occurred_at: Timestamp(row.int(8)?),
+        payload,
+        metadata: Metadata::from_json(&row.text(10)?).map_err(Error::Event)?,
+    };
+    cloudevents::check(&event).map_err(Error::Event)?;
+    Ok(Recorded { offset: Offset(row.int(0)?), event })
 }
 
 fn malformed(reason: String) -> Error {

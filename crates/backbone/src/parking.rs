@@ -152,11 +152,23 @@ pub(crate) async fn append(conn: &mut Conn<'_>, projector: &str, events: &[Recor
     conn.execute_rows("parking events", APPEND, rows, "").await.map(drop)
 }
 
+/// When a key is due: at its time, or when its time lies so far ahead that the clock must have been
+/// set back since.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    pub(crate) now: Timestamp,
+    /// No key is made to wait beyond this.
+    pub(crate) horizon: Timestamp,
+}
+
+const IS_DUE: &str = "state = 0 AND (next_attempt_at <= ? OR next_attempt_at > ?)";
+
 /// Keys whose next try is due, the longest waiting first.
-pub(crate) async fn due(conn: &mut Conn<'_>, projector: &str, at: Timestamp, limit: usize) -> Result<Vec<String>> {
-    let sql = "SELECT event_key FROM parked_key WHERE projector = ? AND state = 0 AND next_attempt_at <= ? \
-               ORDER BY next_attempt_at LIMIT ?";
-    let args = vec![projector.into(), at.0.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+pub(crate) async fn due(conn: &mut Conn<'_>, projector: &str, due: Due, limit: usize) -> Result<Vec<String>> {
+    let sql =
+        format!("SELECT event_key FROM parked_key WHERE projector = ? AND {IS_DUE} ORDER BY next_attempt_at LIMIT ?");
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let args = vec![projector.into(), due.now.0.into(), due.horizon.0.into(), limit.into()];
     conn.fetch("looking for due keys", sql, args).await?.iter().map(|row| row.text(0)).collect()
 }
 
@@ -197,12 +209,11 @@ pub(crate) async fn waiting_if_due(
     conn: &mut Conn<'_>,
     projector: &str,
     key: &str,
-    at: Timestamp,
+    due: Due,
     limit: usize,
 ) -> Result<Option<Waiting>> {
-    let sql = "SELECT attempts FROM parked_key \
-               WHERE projector = ? AND event_key = ? AND state = 0 AND next_attempt_at <= ?";
-    let args = vec![projector.into(), key.into(), at.0.into()];
+    let sql = format!("SELECT attempts FROM parked_key WHERE projector = ? AND event_key = ? AND {IS_DUE}");
+    let args = vec![projector.into(), key.into(), due.now.0.into(), due.horizon.0.into()];
     let Some(row) = conn.fetch_optional("reading a parked key", sql, args).await? else {
         return Ok(None);
     };
@@ -315,20 +326,21 @@ fn read_key(row: &Row) -> Result<ParkedKey> {
 }
 
 /// Events that wait for a projector, ordered by key and then as they came, at most `limit`; `after`
-/// is the key and offset of the last one had before.
+/// is the key and offset of the last one had before. Rows that are no events come as `None`.
 pub async fn waiting(
     conn: &mut Conn<'_>,
     projector: &str,
     after: Option<(&str, Offset)>,
     limit: usize,
-) -> Result<Vec<Recorded>> {
-    let sql = "SELECT log_offset, event FROM parked_event WHERE projector = ? AND (event_key, log_offset) > (?, ?) \
+) -> Result<Vec<(String, Offset, Option<Recorded>)>> {
+    let sql = "SELECT log_offset, event, event_key FROM parked_event WHERE projector = ? AND (event_key, log_offset) > (?, ?) \
                ORDER BY event_key, log_offset LIMIT ?";
     // Before every other place: no key is smaller than the empty one, and offsets begin at 1.
     let (key, offset) = after.unwrap_or(("", Offset(0)));
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let args = vec![projector.into(), key.into(), offset.0.into(), limit.into()];
-    conn.fetch("reading parked events", sql, args).await?.iter().map(read_event).collect()
+    let rows = conn.fetch("reading parked events", sql, args).await?;
+    rows.iter().map(|row| Ok((row.text(2)?, Offset(row.int(0)?), read_event(row).ok()))).collect()
 }
 
 /// How many keys of a projector are retrying and how many are dead.

@@ -23,6 +23,13 @@ impl Engine {
         }
     }
 
+    /// `expression` as a whole number, whatever a damaged column holds.
+    pub fn as_int(self, expression: &str) -> String {
+        match self {
+            Self::Sqlite => format!("CAST({expression} AS INTEGER)"),
+        }
+    }
+
     /// The clause that turns an INSERT into an upsert on the unique columns `key`: each of
     /// `assignments` is `column = expression`.
     pub fn on_conflict(self, key: &str, assignments: &str) -> String {

@@ -99,6 +99,9 @@ impl Sqlite {
     /// Runs migrations on a connection of their own, inside one transaction of SQLite's, so that
     /// several processes may start at once.
     pub(super) async fn migrate(&self, migrator: &sqlx::migrate::Migrator) -> Result<(), sqlx::migrate::MigrateError> {
+        if self.is_migrated(migrator).await {
+            return Ok(());
+        }
         let _turn = self.turn.lock().await;
         let mut connection = SqliteConnection::connect_with(&self.options).await?;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -106,6 +109,14 @@ impl Sqlite {
         transaction.commit().await?;
         connection.close().await?;
         Ok(())
+    }
+
+    /// Whether nothing is to be migrated, told without the write lock: who only reads must not wait
+    /// for a writer. Where it cannot be told, the migration says why.
+    async fn is_migrated(&self, migrator: &sqlx::migrate::Migrator) -> bool {
+        let applied = sqlx::query_scalar::<_, i64>("SELECT version FROM _tidings_migrations WHERE success");
+        let Ok(applied) = applied.fetch_all(&self.readers).await else { return false };
+        migrator.iter().all(|migration| applied.contains(&migration.version))
     }
 
     pub(super) async fn watch(&self, commits: &watch::Sender<u64>) -> Result<std::convert::Infallible> {

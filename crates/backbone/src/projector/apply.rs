@@ -19,6 +19,12 @@ pub(super) struct Applier<'a> {
 }
 
 impl Applier<'_> {
+    /// Which keys are due now.
+    pub(super) fn due(&self) -> parking::Due {
+        let now = self.clock.now();
+        parking::Due { now, horizon: later(now, self.gaps.beyond()) }
+    }
+
     /// Applies a batch on `conn`: events of parked keys are appended behind them, and an event at
     /// fault parks its key. An error is never an event's own; the transaction must not commit.
     pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<()> {

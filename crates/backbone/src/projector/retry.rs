@@ -35,6 +35,11 @@ impl Default for Gaps {
 }
 
 impl Gaps {
+    /// Longer than any gap that is ever given.
+    pub(super) fn beyond(&self) -> Duration {
+        self.longest.saturating_mul(2)
+    }
+
     /// The gap after this many failed tries, or nothing when they are spent. Up to a quarter is
     /// added at random, so that keys that failed together do not come back together.
     pub(super) fn after(&self, failed: u32) -> Option<Duration> {
@@ -53,7 +58,7 @@ pub(super) async fn retry_due(applier: &Applier<'_>, db: &Db) -> Result<()> {
     let name = applier.projector.name();
     let due = {
         let mut tx = db.read().await?;
-        parking::due(&mut tx.conn(), name, applier.clock.now(), PARKING_ROUND_KEYS_MAX).await?
+        parking::due(&mut tx.conn(), name, applier.due(), PARKING_ROUND_KEYS_MAX).await?
     };
     let stopwatch = Stopwatch::start();
     for key in due {
@@ -71,7 +76,7 @@ async fn retry_key(applier: &Applier<'_>, db: &Db, key: &str) -> Result<()> {
     let now = applier.clock.now();
     let mut tx = db.write(Durability::Rebuildable).await?;
     let mut conn = tx.conn();
-    let waiting = parking::waiting_if_due(&mut conn, name, key, now, PARKING_ROUND_EVENTS_MAX).await?;
+    let waiting = parking::waiting_if_due(&mut conn, name, key, applier.due(), PARKING_ROUND_EVENTS_MAX).await?;
     let Some(Waiting { attempts, events, unreadable }) = waiting else { return Ok(()) };
     let (applied, failure) = match apply_in_order(applier, &mut conn, &events).await {
         // The transaction is given up, since the late call may still be writing on it. The head had its time alone.

@@ -286,11 +286,10 @@ impl Task {
         parking::lot(&mut look.conn(), self.name()).await
     }
 
-    /// How long until `due`; zero when it has come. A clock that was set back makes nobody wait
-    /// longer than about the longest gap.
+    /// How long until `due`; zero when it has come, or lies further ahead than any gap does.
     fn until(&self, due: Timestamp) -> Duration {
-        let millis = u64::try_from(due.0 - self.clock.now().0).unwrap_or(0);
-        Duration::from_millis(millis).min(self.options.gaps.longest.saturating_mul(2))
+        let wait = Duration::from_millis(u64::try_from(due.0 - self.clock.now().0).unwrap_or(0));
+        if wait > self.options.gaps.beyond() { Duration::ZERO } else { wait }
     }
 
     /// Keeps the events the projector declared. A type that nobody declared is counted, and said

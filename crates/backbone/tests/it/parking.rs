@@ -1,7 +1,13 @@
 //! Guarantee 5: events of one key are applied in commit order, also after retry, dead letter and redrive.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
-use tidings_backbone::{Durability, parking};
+use tidings_backbone::{
+    Clock, Durability, parking,
+    projector::{Gaps, Options},
+};
+use tidings_event::Timestamp;
 
 use crate::world::{Fault, Recorder, World, quick};
 
@@ -105,6 +111,25 @@ async fn parked_events_survive_a_restart_and_the_pruning_of_the_outbox() {
     world.until("the key is free", async || world.parked().await.is_empty()).await;
     running.stop().await;
     assert_eq!(world.applied().await["a"], [1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_clock_set_back_does_not_freeze_a_parked_key() {
+    let clock = Clock::manual(Timestamp(10_000_000));
+    let world = World::with_clock(clock.clone()).await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("a", 1, Fault::Error, 1);
+    // Nothing retries while the clock stands still: the gap is longer than no time.
+    let gaps = Gaps { attempts_max: 3, first: Duration::from_secs(1), longest: Duration::from_secs(2) };
+    world.emit(TURNED, versions("a", 1..=2)).await;
+    let running = world.start(&recorder, Options { gaps, ..Options::default() });
+    world.until("the key is parked", async || !world.parked().await.is_empty()).await;
+    running.stop().await;
+    let earlier = World { clock: Clock::manual(Timestamp(1_000_000)), ..world };
+    let running = earlier.start(&recorder, quick(3));
+    earlier.until("the key is free", async || earlier.parked().await.is_empty()).await;
+    running.stop().await;
+    assert_eq!(earlier.applied().await["a"], [1, 2]);
 }
 
 proptest! {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tidings_backbone::projector::{self, State};
+use tidings_backbone::{
+    log::Offset,
+    projector::{self, State},
+};
 
 use crate::world::{Fault, PATIENCE, Recorder, World, quick};
 
@@ -240,6 +243,8 @@ async fn a_row_that_is_no_event_kills_its_key_and_stops_nobody_else() {
         "UPDATE outbox SET metadata = '[]' WHERE seq = 3",
         "UPDATE outbox SET schema_version = 5000000000 WHERE seq = 3",
         "UPDATE outbox SET payload = X'ff' WHERE seq = 3",
+        "UPDATE outbox SET occurred_at = 9223372036854775807 WHERE seq = 3",
+        "UPDATE outbox SET aggregate_id = '' WHERE seq = 3",
     ] {
         let world = World::new().await;
         world.emit(TURNED, ["a", "b", "b", "b", "c"].iter().zip(1..).map(|(key, n)| ((*key).to_owned(), n))).await;
@@ -253,6 +258,11 @@ async fn a_row_that_is_no_event_kills_its_key_and_stops_nobody_else() {
         assert_eq!(parked[0].state, tidings_backbone::parking::State::Dead, "{damage}");
         let applied = world.applied().await;
         assert_eq!((applied["a"].len(), applied["b"].len(), applied["c"].len(), applied["d"].len()), (1, 1, 1, 1));
+
+        // Whoever lists events gets all the others, past the damaged one.
+        let offsets: Vec<i64> =
+            world.log.read(Offset(0), 3).await.unwrap().iter().map(|recorded| recorded.offset.0).collect();
+        assert_eq!(offsets, [1, 2, 4], "{damage}");
 
         // Whoever redrives the key without mending the row gets it back dead, with its order.
         let mut tx = world.db.write(tidings_backbone::Durability::Full).await.unwrap();

@@ -61,8 +61,8 @@ pub(super) async fn write(conn: &mut Conn<'_>, rows: &BTreeMap<Pair, Mirrored>) 
     if written == rows.len() as u64 {
         return Ok(());
     }
-    let message = format!("{} of {} rows of the mirror changed while in use", rows.len() as u64 - written, rows.len());
-    Err(Error::Invariant { message })
+    let reason = format!("{} of {} rows are not as they were read", rows.len() as u64 - written, rows.len());
+    Err(Error::MalformedRow { table: "follower", reason })
 }
 
 fn write_row((pair, mirrored): &(&Pair, &Mirrored)) -> [Value; 6] {
@@ -82,6 +82,9 @@ fn upsert(engine: Engine) -> String {
         .join(", ");
     let upsert = engine.on_conflict("to_user_id, from_user_id", &assignments);
     match engine {
-        Engine::Sqlite => format!("{upsert} WHERE {} > follower.version", engine.inserted("version")),
+        // A damaged version counts as none, as it does when it is read.
+        Engine::Sqlite => {
+            format!("{upsert} WHERE {} > {}", engine.inserted("version"), engine.as_int("follower.version"))
+        }
     }
 }

@@ -121,3 +121,18 @@ async fn a_user_without_relations_counts_zero_and_an_unknown_one_nothing_and_nei
     assert_eq!(read(&world, 77).await, None);
     assert_eq!(rows(&world).await, before);
 }
+
+#[tokio::test]
+async fn a_damaged_column_of_any_type_stops_neither_reads_nor_the_projector() {
+    for damage in
+        ["checksum = X'00ff'", "checksum = 9e999", "checksum = 'x'", "followers_offset = X'ff'", "slots = 1.5"]
+    {
+        let world = world().await;
+        world.tamper(&format!("UPDATE user_counter SET {damage} WHERE user_id = 1"), vec![]).await;
+        world.decide(&[follow(4, 1), follow(4, 5)]).await;
+        world.drain().await;
+        assert_eq!(read(&world, 1).await.unwrap().followers, 3, "{damage}");
+        assert_eq!(read(&world, 5).await.unwrap().followers, 1, "{damage}");
+        assert!(world.verify().await.is_clean(), "{damage}");
+    }
+}

@@ -228,3 +228,16 @@ async fn all_counters(world: &World) -> Vec<Option<Counters>> {
     }
     all
 }
+
+#[tokio::test]
+async fn a_damaged_version_in_the_mirror_is_overwritten_by_the_next_event() {
+    for damage in ["'x'", "X'ff'", "-5"] {
+        let world = World::new(4).await;
+        world.decide(&[follow(1, 2), follow(3, 4)]).await;
+        world.drain().await;
+        world.tamper(&format!("UPDATE follower SET version = {damage} WHERE from_user_id = 1"), vec![]).await;
+        world.decide(&[unfollow(1, 2), unfollow(3, 4)]).await;
+        world.drain().await;
+        assert_eq!(world.mirror().await, world.facts().await, "{damage}");
+    }
+}

@@ -64,7 +64,11 @@ pub(super) async fn check(
 }
 
 async fn authenticate(access: Access, app: &App, method: &Method, headers: &HeaderMap) -> Result<Identity, Problem> {
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
+    let mut credentials = headers.get_all(header::AUTHORIZATION).iter();
+    if let Some(value) = credentials.next() {
+        if credentials.next().is_some() {
+            return Err(invalid("the `authorization` header must be given once"));
+        }
         let text = value.to_str().unwrap_or_default();
         let token = bearer(text).ok_or_else(|| invalid("the `authorization` header must be `Bearer TOKEN`"))?;
         return verify(app, token).await;

@@ -24,7 +24,9 @@ pub(in crate::relation) struct Stored {
 /// Reads the rows of those of `users` that have one.
 pub(in crate::relation) async fn read_stored(conn: &mut Conn<'_>, users: &[UserId]) -> Result<HashMap<UserId, Stored>> {
     let rows: Vec<[Value; 1]> = users.iter().map(|user| [(*user).into()]).collect();
-    let packed = conn.engine().json_rows("user_id, HEX(slots), checksum, followers_offset");
+    let engine = conn.engine();
+    let [user, checksum, offset] = ["user_id", "checksum", "followers_offset"].map(|column| engine.as_int(column));
+    let packed = engine.json_rows(&format!("{user}, HEX(slots), {checksum}, {offset}"));
     let sql = |values: &str| format!("SELECT {packed} FROM user_counter WHERE user_id IN ({values})");
     let mut found = HashMap::with_capacity(users.len());
     for row in conn.fetch_rows("reading counters", sql, rows).await? {
@@ -32,18 +34,18 @@ pub(in crate::relation) async fn read_stored(conn: &mut Conn<'_>, users: &[UserI
         let packed: Vec<Packed<'_>> =
             serde_json::from_str(&json).map_err(|source| Error::Json { doing: "reading counters", source })?;
         for Packed(user, slots, checksum, offset) in packed {
-            let counters = decode_hex(&slots).and_then(|slots| Counters::decode(&slots, checksum.as_i64()?));
+            let counters = decode_hex(&slots).and_then(|slots| Counters::decode(&slots, checksum?));
             let user = UserId::try_from(user)
                 .map_err(|error| Error::MalformedRow { table: "user_counter", reason: error.to_string() })?;
-            found.insert(user, Stored { counters, followers_offset: offset.as_i64().map(Offset) });
+            found.insert(user, Stored { counters, followers_offset: offset.map(Offset) });
         }
     }
     Ok(found)
 }
 
-/// A row as JSON: user, slots in hexadecimal digits, and checksum and offset, which may be damaged.
+/// A row as JSON: user, slots in hexadecimal digits, checksum, offset.
 #[derive(Deserialize)]
-struct Packed<'j>(i64, #[serde(borrow)] Cow<'j, str>, serde_json::Value, serde_json::Value);
+struct Packed<'j>(i64, #[serde(borrow)] Cow<'j, str>, Option<i64>, Option<i64>);
 
 fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
