@@ -333,7 +333,8 @@ pub async fn waiting(
     after: Option<(&str, Offset)>,
     limit: usize,
 ) -> Result<Vec<(String, Offset, Option<Recorded>)>> {
-    let sql = "SELECT log_offset, event, event_key FROM parked_event WHERE projector = ? AND (event_key, log_offset) > (?, ?) \
+    let sql = "SELECT log_offset, event, event_key FROM parked_event \
+               WHERE projector = ? AND (event_key, log_offset) > (?, ?) \
                ORDER BY event_key, log_offset LIMIT ?";
     // Before every other place: no key is smaller than the empty one, and offsets begin at 1.
     let (key, offset) = after.unwrap_or(("", Offset(0)));
