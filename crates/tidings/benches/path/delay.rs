@@ -1,4 +1,4 @@
-//! From commit to visible, at half of the load that the whole path bears.
+//! From commit to visible, at a twentieth and at half of the load that the whole path bears.
 
 use std::{
     collections::HashMap,
@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use tidings_backbone::{
     Conn,
     log::Recorded,
-    projector::{ApplyError, Options, Projector, Runtime},
+    projector::{ApplyError, Handle, Options, Projector, Runtime},
 };
-use tidings_community::relation::projection::RelationProjector;
+use tidings_community::relation::{facts::Command, projection::RelationProjector};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const FULL_LOAD: usize = 100_000;
-const HALF_LOAD_SECONDS: f64 = 5.0;
+const SECONDS: f64 = 5.0;
 /// Commands that arrive together.
 const BURST_GAP: Duration = Duration::from_millis(2);
 
@@ -71,12 +71,31 @@ pub(crate) async fn measure(table: &mut Table) {
     assert!(handle.settle(Duration::from_mins(10)).await.unwrap());
     let sustained = FULL_LOAD as f64 / start.elapsed().as_secs_f64();
 
-    let half_rate = sustained / 2.0;
-    let count = ((half_rate * HALF_LOAD_SECONDS) as usize).min(half.len());
-    let per_burst = (half_rate * BURST_GAP.as_secs_f64()).ceil() as usize;
-    let mut ticks = tokio::time::interval(BURST_GAP);
+    let load = |part: &str| format!("{part} of {sustained:.0} follows/s through ledger and projector");
+    let (few, half) = half.split_at(half.len() / 4);
+    let (_, delays) = at_rate(&bench, &stamped, &handle, few, sustained / 20.0).await;
+    table.figure("commit to visible at little load", percentiles(delays), load("a twentieth"), "–");
+    let (writes, delays) = at_rate(&bench, &stamped, &handle, half, sustained / 2.0).await;
+    table.figure("commit to visible at half load", percentiles(delays), load("half"), "p99 < 10 ms");
+    table.figure("durable write at half load", percentiles(writes), load("half"), "p99 < 20 ms");
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// Follows that arrive at `rate` a second for some seconds: for each, the milliseconds from asking to the
+/// durable answer, and from there to being visible.
+async fn at_rate(
+    bench: &Bench,
+    stamped: &Stamped,
+    handle: &Handle,
+    commands: &[Command],
+    rate: f64,
+) -> (Vec<f64>, Vec<f64>) {
+    let count = ((rate * SECONDS) as usize).min(commands.len());
+    let per_burst = (rate * BURST_GAP.as_secs_f64()).ceil() as usize;
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(per_burst as f64 / rate));
     let mut answers = Vec::with_capacity(count);
-    for burst in half[..count].chunks(per_burst) {
+    for burst in commands[..count].chunks(per_burst) {
         ticks.tick().await;
         for command in burst {
             let (ledger, command) = (bench.ledgers.relations.clone(), command.clone());
@@ -88,24 +107,16 @@ pub(crate) async fn measure(table: &mut Table) {
             }));
         }
     }
-    let mut committed = Vec::with_capacity(count);
+    let (mut writes, mut committed) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for answer in answers {
-        committed.push(answer.await.unwrap());
+        let (pair, asked, at) = answer.await.unwrap();
+        writes.push(at.duration_since(asked).as_secs_f64() * 1_000.0);
+        committed.push((pair, at));
     }
     assert!(handle.settle(Duration::from_mins(10)).await.unwrap());
-    shutdown.cancel();
-    running.await.unwrap().unwrap();
-
     let visible = stamped.visible.lock().unwrap();
-    let delays: Vec<f64> = committed
-        .iter()
-        .map(|(pair, _, at)| visible[pair].saturating_duration_since(*at).as_secs_f64() * 1_000.0)
-        .collect();
-    let writes: Vec<f64> =
-        committed.iter().map(|(_, asked, at)| at.duration_since(*asked).as_secs_f64() * 1_000.0).collect();
-    let load = format!("half of {sustained:.0} follows/s through ledger and projector");
-    table.figure("commit to visible at half load", percentiles(delays), load.clone(), "p99 < 10 ms");
-    table.figure("durable write at half load", percentiles(writes), load, "p99 < 20 ms");
+    let delay = |(pair, at): &(String, Instant)| visible[pair].saturating_duration_since(*at).as_secs_f64() * 1_000.0;
+    (writes, committed.iter().map(delay).collect())
 }
 
 fn percentiles(mut millis: Vec<f64>) -> String {
