@@ -78,9 +78,17 @@ async fn retry_key(applier: &Applier<'_>, db: &Db, key: &str) -> Result<()> {
     let mut conn = tx.conn();
     let waiting = parking::waiting_if_due(&mut conn, name, key, applier.due(), PARKING_ROUND_EVENTS_MAX).await?;
     let Some(Waiting { attempts, events, unreadable }) = waiting else { return Ok(()) };
-    let (applied, failure) = match apply_in_order(applier, &mut conn, &events).await {
-        // The transaction is given up, since the late call may still be writing on it. The head had its time alone.
+    let mut tried = apply_in_order(applier, &mut conn, &events).await;
+    if events.len() > 1 && matches!(tried, Err(Error::ApplyTimedOut { .. })) {
+        // Whichever it was: the head goes alone, so that it answers for its own time only.
+        tx.rollback().await?;
+        tx = db.write(Durability::Rebuildable).await?;
+        conn = tx.conn();
+        tried = apply_in_order(applier, &mut conn, &events[..1]).await;
+    }
+    let (applied, failure) = match tried {
         Err(error @ Error::ApplyTimedOut { .. }) => {
+            // The transaction is given up, since the late call may still be writing on it.
             tx.rollback().await?;
             tx = db.write(Durability::Rebuildable).await?;
             conn = tx.conn();

@@ -38,7 +38,6 @@ pub enum State {
 pub(super) struct Live {
     pub(super) state: State,
     pub(super) detail: Option<String>,
-    pub(super) events_total: u64,
 }
 
 /// One projector, as seen from outside.
@@ -56,8 +55,6 @@ pub struct Status {
     pub lag_events: i64,
     /// Age of the oldest event not yet applied, in milliseconds: of those, or of parked ones.
     pub oldest_age_ms: Option<i64>,
-    /// Events dealt with by this process since it started.
-    pub events_total: u64,
     /// Keys that wait for a retry.
     pub retrying_keys: i64,
     /// Keys whose attempts are spent.
@@ -130,7 +127,6 @@ impl Handle {
             position,
             lag_events: (head.0 - position.0).max(0),
             oldest_age_ms: oldest.map(age),
-            events_total: live.events_total,
             retrying_keys,
             dead_keys,
             name,

@@ -227,14 +227,10 @@ impl Task {
     /// A batch that was not applied in its time is tried again with half its events; an event that
     /// was alone is at fault.
     async fn after_time_out(&mut self, at: Offset, count: usize, mine: &[Recorded], error: Error) -> Result<Step> {
-        let [alone] = mine else {
+        let (1, [alone]) = (count, mine) else {
             self.batch_events_max = (count / 2).max(1);
             return Err(error);
         };
-        if count > 1 {
-            self.batch_events_max = (count / 2).max(1);
-            return Err(error);
-        }
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         self.applier().park_timed_out(&mut tx.conn(), alone, &error).await?;
         self.commit(tx, at, alone.offset).await?;
@@ -271,7 +267,6 @@ impl Task {
         fail::fail_point!("projector-before-commit", |_| std::process::abort());
         tx.commit().await?;
         fail::fail_point!("projector-after-commit", |_| std::process::abort());
-        self.live.send_modify(|live| live.events_total += u64::try_from(to.0 - from.0).unwrap_or_default());
         self.position = Some(to);
         Ok(())
     }

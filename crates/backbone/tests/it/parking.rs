@@ -132,6 +132,22 @@ async fn a_clock_set_back_does_not_freeze_a_parked_key() {
     assert_eq!(earlier.applied().await["a"], [1, 2]);
 }
 
+#[tokio::test]
+async fn a_waiting_event_that_hangs_spends_its_own_attempts_and_not_its_predecessors() {
+    let world = World::new().await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("a", 1, Fault::Error, 1);
+    recorder.fail("a", 2, Fault::Hang, u32::MAX);
+    world.emit(TURNED, versions("a", 1..=3)).await;
+    let options = Options { apply_time_max: Duration::from_millis(200), ..quick(3) };
+    let running = world.start(&recorder, options);
+    running.settle().await;
+    running.stop().await;
+    assert_eq!(world.applied().await["a"], [1]);
+    let parked = world.parked().await;
+    assert_eq!((parked[0].state, parked[0].attempts, parked[0].waiting), (parking::State::Dead, 3, 2));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
