@@ -57,6 +57,33 @@ pub enum Error {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// Kafka refused or could not be reached.
+    #[error("Kafka failed while {doing}")]
+    Kafka {
+        /// What was being done, as a participle.
+        doing: &'static str,
+        /// What the client said.
+        source: rdkafka::error::KafkaError,
+    },
+    /// Kafka would not make a topic.
+    #[error("Kafka does not make the topic `{topic}`")]
+    TopicRefused {
+        /// The topic.
+        topic: String,
+        /// What the broker said.
+        #[source]
+        code: rdkafka::types::RDKafkaErrorCode,
+    },
+    /// A topic has another number of partitions than configured, so keys would change their place.
+    #[error("the topic `{topic}` has {found} partitions, {wanted} are configured")]
+    TopicPartitions {
+        /// The topic.
+        topic: String,
+        /// Partitions it has.
+        found: i32,
+        /// Partitions it should have.
+        wanted: i32,
+    },
     /// A limit of this crate was exceeded; see [`crate::limits`].
     #[error("{what} exceeds its limit of {limit}")]
     LimitExceeded {
@@ -96,6 +123,10 @@ impl Error {
         move |source| Self::Database { doing, source }
     }
 
+    pub(crate) fn kafka(doing: &'static str) -> impl FnOnce(rdkafka::error::KafkaError) -> Self {
+        move |source| Self::Kafka { doing, source }
+    }
+
     pub(crate) fn json(doing: &'static str) -> impl FnOnce(serde_json::Error) -> Self {
         move |source| Self::Json { doing, source }
     }
@@ -106,6 +137,7 @@ impl Error {
         match self {
             Self::Database { source, .. } => is_transient(source),
             Self::PositionMoved { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => true,
+            Self::Kafka { .. } | Self::TopicRefused { .. } => true,
             _ => false,
         }
     }

@@ -8,9 +8,11 @@
 //! - [`db`]: one SQL text, the engine at the edge.
 //! - [`ledger`]: concurrent commands commit together, each with its own outcome.
 //! - [`outbox`]: events written in the transaction of their fact.
+//! - [`relay`]: committed events out of a database into the log, where the log is not the outbox.
 //! - [`log`]: committed events in order; embedded, the outbox itself.
 //! - [`projector`]: batches of events applied with their position in one transaction.
 //! - [`parking`]: where a key waits after one of its events failed.
+//! - [`kafka`]: the log of the distributed mode.
 //! - [`retention`]: old events go, but never past a projector.
 //!
 //! `examples/own_event.rs` shows an own event type, an own transaction and an own projector.
@@ -19,12 +21,14 @@ pub mod clock;
 pub mod db;
 mod error;
 pub mod idempotency;
+pub mod kafka;
 pub mod ledger;
 pub mod limits;
 pub mod log;
 pub mod outbox;
 pub mod parking;
 pub mod projector;
+pub mod relay;
 pub mod retention;
 pub mod telemetry;
 

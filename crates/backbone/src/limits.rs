@@ -66,3 +66,6 @@ pub const CHECKPOINT_GAP: Duration = Duration::from_millis(50);
 pub const CHECKPOINT_BUSY_TIME_MAX: Duration = Duration::from_millis(20);
 /// Pause after that was in vain.
 pub const CHECKPOINT_BUSY_GAP: Duration = Duration::from_secs(1);
+
+/// Time one question to Kafka's brokers may take.
+pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);

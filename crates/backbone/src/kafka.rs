@@ -1,0 +1,54 @@
+//! Apache Kafka: how it is reached, and the names of topics. The only room that knows its client.
+//!
+//! - [`topics`]: made and checked at start.
+
+pub mod topics;
+
+use std::collections::BTreeMap;
+
+use rdkafka::ClientConfig;
+
+/// Where Kafka is, and how its topics are named and made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// `host:port`, several separated by commas.
+    pub brokers: String,
+    /// Further properties of librdkafka, such as `security.protocol`; they win over what is set here.
+    pub properties: BTreeMap<String, String>,
+    /// What the names of topics, consumer groups and transactional ids begin with: `tidings`.
+    pub prefix: String,
+    /// Partitions of a topic that is made; one that exists must have as many.
+    pub partitions: i32,
+    /// Replicas of a topic that is made.
+    pub replicas: i32,
+}
+
+impl Options {
+    /// The topic of a family of event types: `tidings.relation` for `relation.followed`.
+    pub fn topic(&self, family: &str) -> String {
+        format!("{}.{family}", self.prefix)
+    }
+
+    /// The compacted topic in which relays keep their checkpoints.
+    pub fn checkpoint_topic(&self) -> String {
+        format!("{}.relay-checkpoint", self.prefix)
+    }
+
+    /// Where records go that cannot be published as they are, each with the reason.
+    pub fn dead_letter_topic(&self) -> String {
+        format!("{}.relay-dead-letter", self.prefix)
+    }
+
+    /// What every client begins with.
+    pub(crate) fn client(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", &self.brokers);
+        config.set("client.id", &self.prefix);
+        // A broker that is away is said once, by whoever waits for it, and not by each of its threads.
+        config.set("log.connection.close", "false");
+        for (name, value) in &self.properties {
+            config.set(name, value);
+        }
+        config
+    }
+}

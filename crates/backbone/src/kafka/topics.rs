@@ -1,0 +1,95 @@
+//! Topics, made and checked at start.
+
+use std::time::Duration;
+
+use rdkafka::{
+    admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
+    client::DefaultClientContext,
+    types::RDKafkaErrorCode,
+};
+
+use super::Options;
+use crate::{Error, Result, limits::KAFKA_REQUEST_TIME_MAX};
+
+/// What a topic is for, which decides how it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Events, by key over [`Options::partitions`].
+    Events,
+    /// The last value of each key, on one partition.
+    Compacted,
+    /// Records kept for an operator, on one partition.
+    DeadLetters,
+}
+
+/// Makes the topics that are missing, and checks the partitions of the others: the place of a key
+/// depends on their number, so it must never change while there are events.
+///
+/// # Errors
+/// When Kafka cannot be asked, or a topic has another number of partitions than configured.
+pub async fn ensure(options: &Options, topics: &[(String, Purpose)]) -> Result<()> {
+    let admin: AdminClient<DefaultClientContext> =
+        options.client().create().map_err(Error::kafka("connecting to Kafka"))?;
+    let new: Vec<NewTopic<'_>> = topics.iter().map(|(name, purpose)| new_topic(options, name, *purpose)).collect();
+    let waiting = AdminOptions::new()
+        .request_timeout(Some(KAFKA_REQUEST_TIME_MAX))
+        .operation_timeout(Some(KAFKA_REQUEST_TIME_MAX));
+    let made = admin.create_topics(&new, &waiting).await.map_err(Error::kafka("making topics"))?;
+    for outcome in made {
+        match outcome {
+            Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
+            Err((topic, code)) => return Err(Error::TopicRefused { topic, code }),
+        }
+    }
+    let names: Vec<(String, i32)> =
+        topics.iter().map(|(name, purpose)| (name.clone(), partitions(options, *purpose))).collect();
+    tokio::task::spawn_blocking(move || check(&admin, &names))
+        .await
+        .unwrap_or_else(|error| Err(Error::Invariant { message: format!("checking topics ended: {error}") }))
+}
+
+fn partitions(options: &Options, purpose: Purpose) -> i32 {
+    match purpose {
+        Purpose::Events => options.partitions,
+        Purpose::Compacted | Purpose::DeadLetters => 1,
+    }
+}
+
+fn new_topic<'t>(options: &'t Options, name: &'t str, purpose: Purpose) -> NewTopic<'t> {
+    let topic = NewTopic::new(name, partitions(options, purpose), TopicReplication::Fixed(options.replicas));
+    match purpose {
+        Purpose::Events => topic,
+        Purpose::Compacted => topic.set("cleanup.policy", "compact").set("min.cleanable.dirty.ratio", "0.1"),
+        Purpose::DeadLetters => topic.set("retention.ms", "-1"),
+    }
+}
+
+fn check(admin: &AdminClient<DefaultClientContext>, topics: &[(String, i32)]) -> Result<()> {
+    for (name, wanted) in topics {
+        let found = partition_count(admin, name)?;
+        if found != *wanted {
+            return Err(Error::TopicPartitions { topic: name.clone(), found, wanted: *wanted });
+        }
+    }
+    Ok(())
+}
+
+/// Just after a topic was made, not every broker knows it yet.
+fn partition_count(admin: &AdminClient<DefaultClientContext>, name: &str) -> Result<i32> {
+    let mut tries_left = TRIES_MAX;
+    loop {
+        let metadata = admin
+            .inner()
+            .fetch_metadata(Some(name), KAFKA_REQUEST_TIME_MAX)
+            .map_err(Error::kafka("reading the partitions of a topic"))?;
+        let found = metadata.topics().first().map_or(0, |topic| topic.partitions().len());
+        if found > 0 || tries_left == 0 {
+            return Ok(i32::try_from(found).unwrap_or(i32::MAX));
+        }
+        tries_left -= 1;
+        std::thread::sleep(TRY_GAP);
+    }
+}
+
+const TRIES_MAX: u32 = 50;
+const TRY_GAP: Duration = Duration::from_millis(100);

@@ -1,0 +1,24 @@
+//! What a sink is given.
+
+use std::sync::Arc;
+
+/// One record, ready to be appended to a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Topic, stream or path it goes to.
+    pub topic: Arc<str>,
+    /// The partition, where the format decides it; otherwise the sink takes murmur2 of the key.
+    pub partition: Option<i32>,
+    /// The key, as bytes on the wire.
+    pub key: Option<Vec<u8>>,
+    /// The value; `None` is a tombstone.
+    pub value: Option<Vec<u8>>,
+    /// Headers, in order.
+    pub headers: Vec<(Arc<str>, Vec<u8>)>,
+    /// Epoch milliseconds; `None` leaves the time to the sink.
+    pub timestamp_ms: Option<i64>,
+    /// Identity of the event, as text: what doubles are told by after a purge, and what a dead letter names.
+    pub event_id: Arc<str>,
+    /// The unit of order, as text, whatever the format makes of it: a dead letter parks it.
+    pub order_key: Arc<str>,
+}
