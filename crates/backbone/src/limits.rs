@@ -69,3 +69,8 @@ pub const CHECKPOINT_BUSY_GAP: Duration = Duration::from_secs(1);
 
 /// Time one question to Kafka's brokers may take.
 pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Ranges of outbox rows a checkpoint of the relay names as not yet come.
+pub const RELAY_GAPS_MAX: usize = 256;
+/// Age at which such a range is taken for rolled back: no transaction is open so long.
+pub const RELAY_GAP_AGE_MAX: Duration = Duration::from_secs(3_600);
