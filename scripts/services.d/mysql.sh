@@ -1,0 +1,93 @@
+# MySQL, which Debian has in sid only. Its packages and their libraries are unpacked into a directory of their
+# own and run from there by sid's own dynamic loader, so that nothing of this machine is upgraded and the
+# server runs as the caller: no chroot, and no root but for the download.
+# shellcheck shell=bash disable=SC2154
+
+# The packages are fetched by debootstrap, which checks sid's signature with the keys of this Debian.
+mysql_root() {
+    local root=$shared_dir/mysql
+    if [[ ! -d $root ]]; then
+        (
+            lock mysql-root
+            [[ -d $root ]] || mysql_fetch "$root"
+        ) >&2 </dev/null || die "MySQL could not be fetched"
+    fi
+    echo "$root"
+}
+
+mysql_fetch() {
+    local download=$shared_dir/mysql.download unpacked=$1.new as_root=() deb PATH=$PATH:/usr/sbin
+    [[ $EUID -eq 0 ]] || as_root=(sudo)
+    echo "services: fetching MySQL from Debian sid"
+    "${as_root[@]}" rm -rf "$download" "$unpacked"
+    "${as_root[@]}" debootstrap --variant=minbase --download-only \
+        --include=mysql-server-core,mysql-client-core sid "$download" \
+        ${TIDINGS_SERVICES_DEBIAN_MIRROR:+"$TIDINGS_SERVICES_DEBIAN_MIRROR"} >"$shared_dir/mysql.log" 2>&1 ||
+        die "debootstrap failed; its log: $shared_dir/mysql.log"
+    mkdir "$unpacked"
+    # Of the system that debootstrap would build, a server needs itself and the libraries.
+    for deb in "$download"/var/cache/apt/archives/{mysql,lib,zlib}*.deb; do
+        dpkg-deb --extract "$deb" "$unpacked" || return 1
+    done
+    "${as_root[@]}" rm -rf "$download"
+    mysql_program "$unpacked" sbin/mysqld
+    "${program[@]}" --no-defaults --version >>"$shared_dir/mysql.log" 2>&1 ||
+        die "MySQL was unpacked but does not run; see $shared_dir/mysql.log"
+    mv "$unpacked" "$1"
+}
+
+# Sets `program` to the words that run a program of the unpacked system.
+mysql_program() {
+    local root=$1 loader libraries=()
+    for loader in "$root"/usr/lib*/ld-linux-*.so.* "$root"/lib*/ld-linux-*.so.*; do
+        [[ ! -e $loader ]] || break
+    done
+    libraries=("$root"/usr/lib/*-linux-gnu*)
+    program=("$loader" --argv0 "$root/usr/$2" --library-path "${libraries[0]}" "$root/usr/$2")
+}
+
+mysql_start() {
+    local dir=$set_dir/$1 root program settings where=()
+    root=$(mysql_root)
+    mysql_program "$root" sbin/mysqld
+    where=(--no-defaults "--basedir=$root/usr" "--lc-messages-dir=$root/usr/share/mysql"
+        "--character-sets-dir=$root/usr/share/mysql/charsets" "--plugin-dir=$root/usr/lib/mysql/plugin")
+    [[ $EUID -ne 0 ]] || where+=(--user=root)
+    mkdir -p "$dir/tmp"
+    if [[ ! -d $dir/data ]]; then
+        rm -rf "$dir/data.new"
+        "${program[@]}" "${where[@]}" --initialize-insecure --datadir="$dir/data.new" >"$dir/log" 2>&1 </dev/null ||
+            die "$1: its data directory could not be made; the log: $dir/log"
+        mv "$dir/data.new" "$dir/data"
+    fi
+    mysql_accounts >"$dir/accounts.sql"
+    "${program[@]}" --version | sed 's/.*Ver \([^ ]*\).*/\1/' >"$dir/version"
+    mapfile -t settings < <(sql_settings "$dir")
+    spawn "$1" "${program[@]}" "${where[@]}" "${settings[@]}" --secure-file-priv=NULL --mysqlx=OFF \
+        --gtid-mode=ON --enforce-gtid-consistency=ON --innodb-redo-log-capacity=512M
+}
+
+# As for MariaDB. Each account authenticates by caching_sha2_password, the server's default.
+mysql_accounts() {
+    local host
+    echo "SET sql_log_bin = 0;"
+    for host in 127.0.0.1 localhost; do
+        echo "CREATE USER IF NOT EXISTS 'root'@'$host' IDENTIFIED BY '$test_password';"
+        echo "ALTER USER 'root'@'$host' IDENTIFIED BY '$test_password';"
+        echo "GRANT ALL PRIVILEGES ON *.* TO 'root'@'$host' WITH GRANT OPTION;"
+        echo "CREATE USER IF NOT EXISTS 'tidings'@'$host' IDENTIFIED BY '$test_password';"
+        echo "GRANT ALL PRIVILEGES ON \`tidings%\`.* TO 'tidings'@'$host';"
+        echo "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'tidings'@'$host';"
+    done
+}
+
+mysql_answers() {
+    local program
+    mysql_program "$shared_dir/mysql" bin/mysql
+    MYSQL_PWD=$test_password timeout 5 "${program[@]}" --no-defaults --protocol=tcp --host=127.0.0.1 \
+        --port="$(port_of "$1")" --user=root --connect-timeout=4 --execute='SELECT 1' </dev/null >/dev/null 2>&1
+}
+
+mysql_address() {
+    echo "mysql://root:$test_password@127.0.0.1:$(port_of "$1")"
+}
