@@ -1,9 +1,10 @@
-//! What can be wrong with an event.
+//! What can be wrong with an event, or with the configuration of a format.
 
 /// Why an event, or a part of one, could not be read or written.
 ///
-/// Every variant is the event's own fault: trying again gives the same answer, so a projector parks
-/// the key of the event and goes on with the others.
+/// Every variant but two is the event's own fault: trying again gives the same answer, so a projector
+/// parks the key of the event and goes on with the others. [`Error::Pattern`] and [`Error::Option`] are
+/// those of a configuration, and come before any event does.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -106,4 +107,41 @@ pub enum Error {
         /// What the JSON reader said.
         source: serde_json::Error,
     },
+    /// A row lacks a column that the record is made of, or the column does not fit its use.
+    #[error("the column `{name}` {rule}")]
+    Column {
+        /// Name of the column.
+        name: String,
+        /// The rule it breaks, as the end of the sentence.
+        rule: &'static str,
+    },
+    /// A row of an outbox was changed, and the configuration says that this must stop the relay.
+    #[error("a row of the outbox was updated")]
+    Updated,
+    /// A pattern of the configuration cannot be compiled.
+    #[error("the pattern `{pattern}` is malformed")]
+    Pattern {
+        /// The pattern as it was written.
+        pattern: String,
+        /// What the compiler of patterns said.
+        source: Box<regex::Error>,
+    },
+    /// An option of the configuration has a value that it cannot have.
+    #[error("the option `{name}` {rule}")]
+    Option {
+        /// Name of the option.
+        name: String,
+        /// The rule it breaks, as the end of the sentence.
+        rule: &'static str,
+    },
+}
+
+impl Error {
+    pub(crate) fn option(name: &str, rule: &'static str) -> Self {
+        Self::Option { name: name.to_owned(), rule }
+    }
+
+    pub(crate) fn column(name: &str, rule: &'static str) -> Self {
+        Self::Column { name: name.to_owned(), rule }
+    }
 }

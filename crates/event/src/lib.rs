@@ -6,12 +6,13 @@
 //! - [`Event`]: the envelope every feature shares.
 //! - [`payload`]: one typed payload per event type, with its version.
 //! - [`cloudevents`]: CloudEvents 1.0, structured JSON and Protobuf.
-//! - [`Error`]: what can be wrong with an event. All of it is the event's own fault.
+//! - [`row`]: a database row, from which the two formats below are written.
+//! - [`canal`]: Canal's flat message, with its topics and partitions.
+//! - [`debezium`]: the record of Debezium's outbox event router.
+//! - [`Error`]: what can be wrong with an event, or with the configuration of a format.
 //!
-//! Two more wire formats belong here, each as a module beside [`cloudevents`] with the same pair of
-//! `encode` and `decode`: the flat message of Canal and the record of Debezium's outbox event router.
-//! They come with the relay that reads the binlog, since the fields they carry (binlog file,
-//! position, table, row images) are known there only.
+//! Events of Tidings are encoded and decoded by [`cloudevents`]. [`canal`] and [`debezium`] stand in for
+//! other relays: they write what a consumer of those expects, from any table's rows.
 //!
 //! ```
 //! use tidings_event::{Event, EventId, Metadata, Timestamp, cloudevents, payload::{Followed, Payload}};
@@ -39,10 +40,14 @@
 mod envelope;
 mod error;
 mod id;
+mod java;
 mod time;
 
+pub mod canal;
 pub mod cloudevents;
+pub mod debezium;
 pub mod payload;
+pub mod row;
 
 pub use envelope::{Event, Metadata};
 pub use error::Error;
