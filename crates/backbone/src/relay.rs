@@ -4,12 +4,12 @@
 //! outbox rows in commit order; a formatter turns each into a [`Record`]; a sink appends records
 //! and checkpoint in one step, so that a checkpoint never passes what was not acknowledged.
 
-//mod change;
+mod change;
 mod checkpoint;
 mod record;
 mod seen;
 
-//pub use change::{Changes, ColumnNames, Places, Table};
+pub use change::{Changes, ColumnNames, Places, Table};
 pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, TableSeen};
 pub use record::Record;
 pub use seen::{Gap, Seen};
