@@ -1,0 +1,185 @@
+//! Tables and columns, as table maps describe them.
+
+pub(crate) mod column_type;
+mod map;
+mod optional;
+
+use std::{borrow::Cow, sync::Arc};
+
+pub use column_type::ColumnType;
+pub(crate) use map::{bit, table_id};
+
+use crate::Error;
+
+/// A table as its table map describes it: the server writes one before the rows of each statement.
+///
+/// How much it tells depends on the server's `binlog_row_metadata`. MariaDB's default `NO_LOG` gives
+/// types alone; `MINIMAL`, MySQL's default, adds signs and collations; `FULL` adds names, members of
+/// ENUM and SET, and the primary key. What is missing is added by [`Table::with_schema`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    id: u64,
+    schema: Arc<str>,
+    name: Arc<str>,
+    columns: Box<[Column]>,
+    primary_key: Option<Vec<usize>>,
+    /// What decoding needs of each column, close together.
+    layout: Box<[Slot]>,
+}
+
+/// How to decode the values of a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Slot {
+    pub(crate) kind: ColumnType,
+    pub(crate) unsigned: bool,
+}
+
+/// A column as a table map describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its type, with what the type needs to be read.
+    pub kind: ColumnType,
+    /// Whether it may be NULL.
+    pub nullable: bool,
+    /// Its name, if known.
+    pub name: Option<Arc<str>>,
+    /// Whether it holds unsigned numbers; unknown without metadata, and nothing for other types.
+    pub unsigned: Option<bool>,
+    /// Number of the collation of a text, ENUM or SET; 63 is binary. MySQL's JSON has none.
+    pub collation: Option<u16>,
+    /// The members of an ENUM or SET in their order, in the column's character set.
+    pub members: Option<Arc<[Box<[u8]>]>>,
+    /// Number of the kind of geometry, 0 for any.
+    pub geometry: Option<u32>,
+    /// Dimensions of a VECTOR of MySQL.
+    pub dimensions: Option<u32>,
+    /// Whether `SELECT *` shows it.
+    pub visible: Option<bool>,
+    /// Bytes that a value has, if all have the same number: BINARY, UUID, INET4, INET6. See
+    /// [`Column::pad`].
+    pub fixed_bytes: Option<u16>,
+}
+
+/// What the database says of a column where the binlog is silent: the source for
+/// [`Table::with_schema`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnSchema {
+    /// `COLUMN_NAME`.
+    pub name: String,
+    /// Whether `COLUMN_TYPE` has the word `unsigned`.
+    pub unsigned: bool,
+    /// Whether `DATA_TYPE` is `binary`, `uuid`, `inet4` or `inet6`, so that all values are equally long.
+    pub is_fixed_binary: bool,
+    /// Members of an ENUM or SET, empty for others or if they do not matter.
+    pub members: Vec<String>,
+}
+
+/// Collation of what is bytes and not text.
+const BINARY_COLLATION: u16 = 63;
+
+impl Table {
+    /// The server's number for the table, valid until it opens the table anew.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The database it is in.
+    pub fn schema(&self) -> &Arc<str> {
+        &self.schema
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Its columns, in the table's order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Positions of the columns of the primary key in the key's order; nothing if that is not known.
+    pub fn primary_key(&self) -> Option<&[usize]> {
+        self.primary_key.as_deref()
+    }
+
+    /// Position of the column of that name, if names are known.
+    pub fn position(&self, column: &str) -> Option<usize> {
+        self.columns.iter().position(|known| known.name.as_deref() == Some(column))
+    }
+
+    pub(crate) fn layout(&self) -> &[Slot] {
+        &self.layout
+    }
+
+    /// The same table with what the database says of its columns. What the table map told stays.
+    ///
+    /// `primary_key` has positions in `schema`, or is nothing if it does not matter. Give the result to
+    /// [`Decoder::describe`](crate::Decoder::describe), and later rows of the table are decoded by it.
+    /// A table that is changed meanwhile comes with a new id, hence undescribed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ColumnCount`] if the table had another number of columns when the rows were written.
+    pub fn with_schema(&self, schema: &[ColumnSchema], primary_key: Option<Vec<usize>>) -> Result<Self, Error> {
+        if schema.len() != self.columns.len() {
+            return Err(self.column_count(self.columns.len(), schema.len()));
+        }
+        let mut table = self.clone();
+        for (column, known) in table.columns.iter_mut().zip(schema) {
+            column.name.get_or_insert_with(|| known.name.as_str().into());
+            if column.kind.is_numeric() {
+                column.unsigned.get_or_insert(known.unsigned);
+            }
+            if column.members.is_none() && !known.members.is_empty() {
+                column.members = Some(known.members.iter().map(|member| member.as_bytes().into()).collect());
+            }
+            if let (true, ColumnType::Char { bytes_max }) = (known.is_fixed_binary, column.kind) {
+                column.fixed_bytes = Some(bytes_max);
+            }
+        }
+        table.primary_key = table.primary_key.or(primary_key);
+        table.layout = layout(&table.columns);
+        Ok(table)
+    }
+
+    #[cold]
+    pub(crate) fn damaged(&self, column: usize, source: Error) -> Error {
+        let (schema, table, source) = (self.schema.to_string(), self.name.to_string(), Box::new(source));
+        Error::Column { schema, table, column, source }
+    }
+
+    pub(crate) fn column_count(&self, expected: usize, found: usize) -> Error {
+        Error::ColumnCount { schema: self.schema.to_string(), table: self.name.to_string(), expected, found }
+    }
+}
+
+impl Column {
+    fn new(kind: ColumnType, nullable: bool) -> Self {
+        let (name, unsigned, collation, members) = (None, None, None, None);
+        let (geometry, dimensions, visible, fixed_bytes) = (None, None, None, None);
+        Self { kind, nullable, name, unsigned, collation, members, geometry, dimensions, visible, fixed_bytes }
+    }
+
+    /// Whether values are bytes and not text: unknown without metadata.
+    pub fn is_binary(&self) -> Option<bool> {
+        self.collation.map(|collation| collation == BINARY_COLLATION)
+    }
+
+    /// The value with the zero bytes that the server strips from the end of a BINARY(n) or UUID before
+    /// it writes the binlog; other values as they are.
+    pub fn pad<'v>(&self, value: &'v [u8]) -> Cow<'v, [u8]> {
+        let length = self.fixed_bytes.map_or(0, usize::from);
+        if value.len() >= length {
+            return Cow::Borrowed(value);
+        }
+        let mut padded = Vec::with_capacity(length);
+        padded.extend_from_slice(value);
+        padded.resize(length, 0);
+        Cow::Owned(padded)
+    }
+}
+
+fn layout(columns: &[Column]) -> Box<[Slot]> {
+    columns.iter().map(|column| Slot { kind: column.kind, unsigned: column.unsigned == Some(true) }).collect()
+}

@@ -1,0 +1,1 @@
+//! The binlogs of real servers, and bytes that no server wrote.
