@@ -12,8 +12,16 @@ needed_by() {
     esac
 }
 
+# Sets `as_root` to what runs a command as root; says what to do where nothing can.
+find_root() {
+    as_root=()
+    [[ $EUID -ne 0 ]] || return 0
+    command -v sudo >/dev/null || die "root is needed once; as root, please run: $*"
+    as_root=(sudo)
+}
+
 install_packages() {
-    local PATH=$PATH:/usr/sbin:/sbin instance pair missing=() as_root=()
+    local PATH=$PATH:/usr/sbin:/sbin instance pair missing=() as_root
     for instance in "$@"; do
         for pair in $(needed_by "$instance"); do
             command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
@@ -22,16 +30,12 @@ install_packages() {
     [[ ${#missing[@]} -gt 0 ]] || return 0
     mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
     command -v apt-get >/dev/null || die "this is not Debian; please install what these hold: ${missing[*]}"
-    if [[ $EUID -ne 0 ]]; then
-        command -v sudo >/dev/null ||
-            die "as root, please run: apt-get install --yes --no-install-recommends ${missing[*]}"
-        as_root=(sudo)
-    fi
+    find_root apt-get install --no-install-recommends "${missing[@]}"
     echo "services: installing ${missing[*]}" >&2
     (
         lock apt
         "${as_root[@]}" apt-get update --quiet --quiet
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet \
-            --no-install-recommends "${missing[@]}"
+            -o DPkg::Lock::Timeout=300 --no-install-recommends "${missing[@]}"
     ) </dev/null >&2
 }

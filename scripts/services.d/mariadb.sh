@@ -13,7 +13,7 @@ mariadb_start() {
         rm -rf "$dir/data.new"
         mariadb-install-db --no-defaults "${as_user[@]}" --datadir="$dir/data.new" --skip-test-db \
             --auth-root-authentication-method=normal >"$dir/log" 2>&1 </dev/null ||
-            die "$1: its data directory could not be made; the log: $dir/log"
+            die_with_log "$1" "its data directory could not be made"
         mv "$dir/data.new" "$dir/data"
     fi
     mariadb_accounts >"$dir/accounts.sql"

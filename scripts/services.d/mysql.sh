@@ -16,8 +16,8 @@ mysql_root() {
 }
 
 mysql_fetch() {
-    local download=$shared_dir/mysql.download unpacked=$1.new as_root=() deb PATH=$PATH:/usr/sbin
-    [[ $EUID -eq 0 ]] || as_root=(sudo)
+    local download=$shared_dir/mysql.download unpacked=$1.new deb as_root PATH=$PATH:/usr/sbin:/sbin
+    find_root scripts/services up mysql
     echo "services: fetching MySQL from Debian sid"
     "${as_root[@]}" rm -rf "$download" "$unpacked"
     "${as_root[@]}" debootstrap --variant=minbase --download-only \
@@ -57,7 +57,7 @@ mysql_start() {
     if [[ ! -d $dir/data ]]; then
         rm -rf "$dir/data.new"
         "${program[@]}" "${where[@]}" --initialize-insecure --datadir="$dir/data.new" >"$dir/log" 2>&1 </dev/null ||
-            die "$1: its data directory could not be made; the log: $dir/log"
+            die_with_log "$1" "its data directory could not be made"
         mv "$dir/data.new" "$dir/data"
     fi
     mysql_accounts >"$dir/accounts.sql"

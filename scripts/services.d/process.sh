@@ -24,10 +24,15 @@ started_and_state() {
 # Prints the pid of a running instance. A pid file may outlive its process and the number may since belong
 # to another, so the file also says when the process was started.
 pid_of() {
-    local pid started now state
+    local pid started now state threads
     read -r pid started <"$set_dir/$1/pid" || return 1
     read -r now state < <(started_and_state "$pid") || return 1
-    [[ $now == "$started" && $state != Z ]] || return 1
+    [[ $now == "$started" ]] || return 1
+    # A zombie is dead, unless it is but the first thread and others still hold its port and files.
+    if [[ $state == Z ]]; then
+        threads=("/proc/$pid/task"/*)
+        [[ ${#threads[@]} -gt 1 ]] || return 1
+    fi
     echo "$pid"
 } 2>/dev/null
 
@@ -80,6 +85,12 @@ spawn() {
     echo "$! ${started_and_state% *}" >"$dir/pid"
 }
 
+wait_until_dead() {
+    while is_alive "$1"; do
+        sleep 0.02
+    done
+}
+
 # In order, and by force if that takes too long. A paused process only sees a signal when it goes on.
 stop() {
     local deadline=$((SECONDS + stop_limit_seconds))
@@ -89,21 +100,27 @@ stop() {
         if ((SECONDS >= deadline)); then
             echo "$1: did not stop within $stop_limit_seconds s and was killed" >&2
             signal "$1" KILL || true
-            deadline=$((SECONDS + stop_limit_seconds))
+            wait_until_dead "$1"
         fi
         sleep 0.05
     done
     rm -f "$set_dir/$1/pid"
 }
 
+# Fails if the instance ends instead.
 wait_until_answers() {
     local deadline=$((SECONDS + answer_limit_seconds)) service
     service=$(service_of "$1")
     until "${service}_answers" "$1"; do
-        is_alive "$1" || die "$1 ended at its start; its log: $set_dir/$1/log"
-        ((SECONDS < deadline)) || die "$1 gave no answer in $answer_limit_seconds s; its log: $set_dir/$1/log"
+        is_alive "$1" || return 1
+        ((SECONDS < deadline)) || die_with_log "$1" "gave no answer in $answer_limit_seconds s"
         sleep 0.05
     done
+}
+
+die_with_log() {
+    tail --lines 8 "$set_dir/$1/log" >&2 || true
+    die "$1: $2; the log: $set_dir/$1/log"
 }
 
 port_of() {
