@@ -27,9 +27,9 @@
 //! Members stand in alphabetical order and nulls are written, as fastjson2 does it with `WriteNulls`;
 //! of a text it escapes quotes, backslashes and the characters below U+0020 alone.
 //!
-//! Three things differ from Canal, because Canal's own result is not one a consumer can rest on: zones
-//! ([`Zone`]), types that Canal cannot read (MariaDB's UUID and INET6), and the last digit of some FLOAT
-//! and DOUBLE values (Canal prints them as its Java machine does, and Java 19 changed that).
+//! Where Canal's own result rests on its Java machine, this is what stands here: TIMESTAMP in a [`Zone`]
+//! that is set; FLOAT and DOUBLE as Java 8 to 18 print them, down to the last digit but for some numbers
+//! beyond 10^22; MariaDB's UUID and INET6, which Canal cannot read, as the text that the decoder gives.
 
 mod fields;
 mod message;

@@ -5,52 +5,80 @@ pub(crate) fn string_hash(text: &str) -> i32 {
     text.encode_utf16().fold(0, |hash: i32, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
 }
 
-/// `Double.toString()` as of JDK 19: the shortest digits that read back as the same number, two at
-/// least. JDK 18 and older print a digit more for some numbers (their bug 4511638).
+/// `Double.toString()` of Java 8 to 18. Java 19 prints fewer digits of some whole numbers beyond 2^53.
 pub(crate) fn double(number: f64, out: &mut String) {
-    if number.is_finite() {
-        decimal(&format!("{number:e}"), &format!("{number:.1e}"), out);
-    } else {
-        infinite(number.is_nan(), number < 0.0, out);
-    }
+    let shortest = |digits: usize| format!("{number:.digits$e}");
+    write(number, 53, &format!("{number:e}"), |text| text.parse() == Ok(number), shortest, out);
 }
 
-/// `Float.toString()` as of JDK 19, see [`double`].
+/// `Float.toString()` of Java 8 to 18. Java 19 prints fewer digits of some whole numbers beyond 2^24.
 pub(crate) fn float(number: f32, out: &mut String) {
-    if number.is_finite() {
-        decimal(&format!("{number:e}"), &format!("{number:.1e}"), out);
-    } else {
-        infinite(number.is_nan(), number < 0.0, out);
+    let shortest = |digits: usize| format!("{number:.digits$e}");
+    write(f64::from(number), 24, &format!("{number:e}"), |text| text.parse() == Ok(number), shortest, out);
+}
+
+/// Writes a number of which `bits` are significant, and whose shortest text is `shortest`. Of texts as
+/// short, Java takes the nearest, then the one whose last digit is even.
+fn write(
+    number: f64,
+    bits: u32,
+    shortest: &str,
+    is_same: impl Fn(&str) -> bool,
+    rounded_to: impl Fn(usize) -> String,
+    out: &mut String,
+) {
+    if !number.is_finite() {
+        out.push_str(match (number.is_nan(), number < 0.0) {
+            (true, _) => "NaN",
+            (false, true) => "-Infinity",
+            (false, false) => "Infinity",
+        });
+        return;
     }
-}
-
-fn infinite(is_nan: bool, is_negative: bool, out: &mut String) {
-    out.push_str(match (is_nan, is_negative) {
-        (true, _) => "NaN",
-        (false, true) => "-Infinity",
-        (false, false) => "Infinity",
-    });
-}
-
-/// Turns `-1.25e-7` into Java's layout. Where one digit is enough, Java prints the best two
-/// (`4.9E-324`), which is what `two_digits` holds.
-fn decimal(shortest: &str, two_digits: &str, out: &mut String) {
-    let text = if shortest.contains('.') { shortest } else { two_digits };
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let unsigned = mantissa.trim_start_matches('-');
-    if unsigned.len() != mantissa.len() {
+    if number.is_sign_negative() {
         out.push('-');
     }
-    let digits: String = unsigned.chars().filter(char::is_ascii_digit).collect();
-    if digits.bytes().all(|digit| digit == b'0') {
+    if number == 0.0 {
         out.push_str("0.0");
-    } else if (-3..7).contains(&exponent) {
-        plain(&digits, exponent, out);
+    } else if number.fract() == 0.0 && number.abs() < 2_f64.powi(63) {
+        let (digits, exponent) = whole(number.abs() as u64, bits);
+        layout(&digits, exponent, out);
     } else {
-        let (first, rest) = digits.split_at(1);
-        out.push_str(&format!("{first}.{rest}E{exponent}"));
+        // Where one digit is enough, Java prints the best two (`4.9E-324`).
+        let digits = shortest.bytes().take_while(|letter| *letter != b'e').filter(u8::is_ascii_digit).count();
+        let nearest = rounded_to(digits.max(2) - 1);
+        let (mantissa, exponent) =
+            (if is_same(&nearest) { &nearest } else { shortest }).split_once('e').unwrap_or_default();
+        let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+        layout(&digits, exponent.parse().unwrap_or(0), out);
     }
+}
+
+/// The digits of a whole number and the exponent of the first. Digits that the significant bits do not
+/// tell are rounded away, though not as many as could be.
+fn whole(number: u64, bits: u32) -> (String, i32) {
+    let exponent = number.ilog2();
+    let insignificant = match exponent.checked_sub(bits + 1) {
+        Some(power @ 2..) => 2_u64.checked_pow(power).map_or(0, u64::ilog10),
+        _ => 0,
+    };
+    let unit = 10_u64.pow(insignificant);
+    let rounded = if insignificant > 0 && number % unit >= unit / 2 { number / unit + 1 } else { number / unit };
+    let exponent = rounded.checked_ilog10().unwrap_or(0) + insignificant;
+    (rounded.to_string(), exponent.cast_signed())
+}
+
+fn layout(digits: &str, exponent: i32, out: &mut String) {
+    if (-3..7).contains(&exponent) {
+        plain(digits, exponent, out);
+        return;
+    }
+    let (first, rest) = digits.split_at(1);
+    let rest = match rest.trim_end_matches('0') {
+        "" => "0",
+        rest => rest,
+    };
+    out.push_str(&format!("{first}.{rest}E{exponent}"));
 }
 
 /// Writes digits, of which the first is worth 10^exponent, with at least one digit after the point.
@@ -101,6 +129,8 @@ mod tests {
             (0.00123, "0.00123"),
             (0.000_999, "9.99E-4"),
             (1e23, "1.0E23"),
+            (1_323_840_379_431_467_008.0, "1.32384037943146701E18"),
+            (1e18, "1.0E18"),
             (f64::MAX, "1.7976931348623157E308"),
             (f64::from_bits(1), "4.9E-324"),
             (f64::NEG_INFINITY, "-Infinity"),
@@ -113,11 +143,11 @@ mod tests {
     #[test]
     fn floats_have_digits_of_their_own() {
         let mut out = String::new();
-        for number in [180.2_f32, 1e10, f32::from_bits(1), 0.1, 16_777_216.0] {
+        for number in [180.2_f32, 1e10, f32::from_bits(1), 0.1, 71_918_352.0, 2_601_927.25] {
             float(number, &mut out);
             out.push(' ');
         }
-        assert_eq!(out, "180.2 1.0E10 1.4E-45 0.1 1.6777216E7 ");
+        assert_eq!(out, "180.2 1.0E10 1.4E-45 0.1 7.1918352E7 2601927.2 ");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The wire formats, seen from outside.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod canal_reference;
 mod cloudevents_rules;
 mod metadata;
 mod payloads;
