@@ -15,7 +15,10 @@ use super::{
 
 /// The struct and its type, or nothing where the text has none.
 pub(super) fn expand(text: &str, options: &Options) -> Option<(Schema, Data<'static>)> {
-    let Ok(Value::Object(object)) = serde_json::from_str(text) else { return None };
+    // Debezium looks at the first character; white space before the object makes it a text.
+    let Some(Ok(Value::Object(object))) = text.starts_with('{').then(|| serde_json::from_str(text)) else {
+        return None;
+    };
     let schema = struct_of(&options.payload, &object, options)?;
     let data = struct_data(&object, &schema)?;
     Some((schema, data))
@@ -66,18 +69,20 @@ fn items_of(key: &str, items: &[Value], options: &Options) -> Option<Schema> {
         };
         return items.iter().all(is_same).then_some(schema);
     }
-    let mut merged: Option<Schema> = None;
+    let mut distinct: Vec<Schema> = Vec::new();
     for object in items.iter().filter_map(Value::as_object) {
         let schema = struct_of(key, object, options)?;
-        merged = Some(match merged {
-            Some(left) => merge(left, schema),
-            None => schema,
-        });
+        if !distinct.contains(&schema) {
+            distinct.push(schema);
+        }
     }
-    merged
+    distinct.into_iter().reduce(merge)
 }
 
+/// The order of the fields is by chance in Debezium; here it is that of their first occurrence.
 fn merge(mut left: Schema, right: Schema) -> Schema {
+    // A type made of several is not optional, since Connect's copy of a type leaves that out.
+    left.is_optional = false;
     if let (SchemaKind::Struct(fields), SchemaKind::Struct(more)) = (&mut left.kind, right.kind) {
         for (name, schema) in more {
             match fields.iter_mut().find(|(field, _)| *field == name) {
