@@ -2,6 +2,8 @@
 //!
 //! - [`topics`]: made and checked at start.
 
+pub(crate) mod message;
+pub(crate) mod peek;
 pub mod topics;
 
 use std::collections::BTreeMap;

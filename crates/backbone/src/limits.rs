@@ -74,3 +74,9 @@ pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 pub const RELAY_GAPS_MAX: usize = 256;
 /// Age at which such a range is taken for rolled back: no transaction is open so long.
 pub const RELAY_GAP_AGE_MAX: Duration = Duration::from_secs(3_600);
+/// Silence after which Kafka gives a process's partitions to others. Brokers allow 6 s at least.
+pub const KAFKA_SESSION_TIME_MAX: Duration = Duration::from_secs(6);
+/// KiB that are fetched ahead for one partition.
+pub const KAFKA_QUEUE_KIB_MAX: u32 = 4_096;
+/// Events after which a projector's position is told to Kafka again, as a hint for tools.
+pub const KAFKA_HINT_EVENTS_MIN: i64 = 1_000;

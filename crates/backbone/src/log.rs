@@ -1,17 +1,28 @@
 //! Committed events in order, to be read again from any offset the log still holds.
 //!
-//! Embedded, the log is the outbox itself: nothing is copied. Kafka takes its place beside it.
+//! Embedded, the log is the outbox itself: nothing is copied. Distributed, the relay appends what is
+//! committed to Kafka, and projectors read it there; who only looks at events (a person, an admin
+//! route) reads the outbox all the same, since it has what was committed whether or not it was relayed.
+
+mod kafka;
+mod part;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidings_event::{Event, EventId, Timestamp};
 use tokio::sync::watch;
 
-use crate::{Db, Result, outbox};
+pub use kafka::KafkaLog;
+pub use part::{InvalidPart, Part};
 
-/// Position of an event in the log; the first event has offset 1.
+use crate::{Db, Result, db::Engine, outbox};
+
+/// Position of an event in a part of the log. In the outbox the first event has offset 1, in a
+/// partition of Kafka 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offset(pub i64);
 
-/// An event and where it stands in the log.
+/// An event and where it stands in its part of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
     /// Where the event stands.
@@ -20,7 +31,7 @@ pub struct Recorded {
     pub event: Event,
 }
 
-/// The first and last offset a log holds.
+/// The first and last offset the outbox holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Offset of the first event still held; one past `head` when none is held.
@@ -34,58 +45,117 @@ pub struct Extent {
 pub enum Log {
     /// The outbox of an embedded database.
     Embedded(Db),
+    /// Topics of Kafka, filled by a relay.
+    Kafka(KafkaLog),
+}
+
+/// How far a reader of one part is behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// The part.
+    pub part: Part,
+    /// Events after the reader's position. On Kafka a few more may be told, where transactions ended
+    /// between them; none is told when there is none.
+    pub events: i64,
+    /// When the first of them occurred.
+    pub oldest: Option<Timestamp>,
 }
 
 impl Log {
-    /// Reads events after `after`, in order, at most `limit`.
+    /// The database that the outbox is in.
+    fn db(&self) -> &Db {
+        match self {
+            Self::Embedded(db) => db,
+            Self::Kafka(log) => log.db(),
+        }
+    }
+
+    /// Reads events of the outbox after `after`, in order, at most `limit`. With several writers,
+    /// as on MySQL, an event may be committed after another with a greater offset: who must not
+    /// miss one reads as projectors do.
     pub async fn read(&self, after: Offset, limit: usize) -> Result<Vec<Recorded>> {
-        let Self::Embedded(db) = self;
-        let mut tx = db.read().await?;
+        let mut tx = self.db().read().await?;
         outbox::read_after(&mut tx.conn(), after, limit).await
     }
 
-    /// Reads what a projector is to apply next.
-    pub(crate) async fn read_batch(&self, after: Offset, limit: usize) -> Result<outbox::Batch> {
-        let Self::Embedded(db) = self;
-        let mut tx = db.glance().await?;
-        outbox::read_batch(&mut tx.conn(), after, limit).await
-    }
-
-    /// The last `limit` events, in order.
+    /// The last `limit` events of the outbox, in order.
     pub async fn tail(&self, limit: usize) -> Result<Vec<Recorded>> {
         let head = self.extent().await?.head;
         let before = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(Offset(head.0.saturating_sub(before).max(0)), limit).await
     }
 
-    /// The event with this id, if the log still holds it.
+    /// The event with this id, if the outbox still holds it.
     pub async fn find(&self, id: EventId) -> Result<Option<Recorded>> {
-        let Self::Embedded(db) = self;
-        let mut tx = db.read().await?;
+        let mut tx = self.db().read().await?;
         outbox::find(&mut tx.conn(), id).await
     }
 
-    /// What the log holds now.
+    /// What the outbox holds now.
     pub async fn extent(&self) -> Result<Extent> {
-        let Self::Embedded(db) = self;
-        let mut tx = db.read().await?;
+        let mut tx = self.db().read().await?;
         extent(&mut tx.conn()).await
     }
 
-    /// When the first event after `after` occurred, if there is one: the age of the oldest event
-    /// not yet read, true also while its projector is dead.
-    pub async fn oldest_after(&self, after: Offset) -> Result<Option<Timestamp>> {
-        let Self::Embedded(db) = self;
-        let mut tx = db.read().await?;
-        let sql = "SELECT occurred_at FROM outbox WHERE seq > ? ORDER BY seq LIMIT 1";
-        let row = tx.conn().fetch_optional("reading the oldest event", sql, vec![after.0.into()]).await?;
-        row.map(|row| row.int(0).map(Timestamp)).transpose()
+    /// The parts in which events of these types are.
+    pub fn parts(&self, event_types: &[&str]) -> Vec<Part> {
+        match self {
+            Self::Embedded(_) => vec![Part::outbox()],
+            Self::Kafka(log) => log.parts(event_types),
+        }
     }
 
-    /// A receiver that changes when there may be more to read.
+    /// The position of a reader that has read nothing yet.
+    pub fn before_first(&self) -> Offset {
+        match self {
+            Self::Embedded(_) => Offset(0),
+            Self::Kafka(_) => Offset(-1),
+        }
+    }
+
+    /// How far readers at these positions are behind, measured at the log: true also while they are dead.
+    pub async fn behind(&self, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {
+        match self {
+            Self::Embedded(db) => {
+                let mut tx = db.read().await?;
+                let head = extent(&mut tx.conn()).await?.head;
+                let mut behind = Vec::with_capacity(positions.len());
+                for (part, after) in positions {
+                    let sql = "SELECT occurred_at FROM outbox WHERE seq > ? ORDER BY seq LIMIT 1";
+                    let row = tx.conn().fetch_optional("reading the oldest event", sql, vec![after.0.into()]).await?;
+                    let oldest = row.map(|row| row.int(0).map(Timestamp)).transpose()?;
+                    behind.push(Behind { part, events: (head.0 - after.0).max(0), oldest });
+                }
+                Ok(behind)
+            }
+            Self::Kafka(log) => log.behind(positions).await,
+        }
+    }
+
+    /// Returns when all that was committed before the call is in the log.
+    pub(crate) async fn relayed(&self) -> Result<()> {
+        match self {
+            // What is committed is in it.
+            Self::Embedded(_) => Ok(()),
+            Self::Kafka(log) => log.relayed().await,
+        }
+    }
+
+    /// The last offset of each part now.
+    pub(crate) async fn ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
+        match self {
+            Self::Embedded(_) => {
+                let head = self.extent().await?.head;
+                Ok(parts.into_iter().map(|part| (part, head)).collect())
+            }
+            Self::Kafka(log) => log.ends(parts).await,
+        }
+    }
+
+    /// A receiver that changes when there may be more in the outbox; commits of other processes show
+    /// only where [`Db::watch_other_processes`] runs.
     pub fn appended(&self) -> watch::Receiver<u64> {
-        let Self::Embedded(db) = self;
-        db.commits()
+        self.db().commits()
     }
 }
 
@@ -94,11 +164,13 @@ pub async fn read_after(conn: &mut crate::Conn<'_>, after: Offset, limit: usize)
     outbox::read_after(conn, after, limit).await
 }
 
-/// The extent of the embedded log, as seen by the snapshot behind `conn`.
+/// The extent of the outbox, as seen by the snapshot behind `conn`.
 pub async fn extent(conn: &mut crate::Conn<'_>) -> Result<Extent> {
-    let sql = "SELECT COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'outbox'), 0), \
-               (SELECT MIN(seq) FROM outbox)";
-    let rows = conn.fetch("reading the extent of the log", sql, Vec::new()).await?;
+    let head = match conn.engine() {
+        Engine::Sqlite => "SELECT seq FROM sqlite_sequence WHERE name = 'outbox'",
+    };
+    let sql = format!("SELECT COALESCE(({head}), 0), (SELECT MIN(seq) FROM outbox)");
+    let rows = conn.fetch("reading the extent of the outbox", sql, Vec::new()).await?;
     let Some(row) = rows.first() else {
         return Ok(Extent { earliest: Offset(1), head: Offset(0) });
     };

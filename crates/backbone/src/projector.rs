@@ -6,9 +6,9 @@
 //! the other keys go on. A dependency that is down uses up no attempt.
 
 mod apply;
-mod lease;
+mod feed;
+mod group;
 mod position;
-mod reader;
 mod retry;
 mod runtime;
 mod status;

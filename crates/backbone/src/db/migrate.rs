@@ -19,11 +19,10 @@ pub struct Migration {
 }
 
 /// The tables of this crate: outbox, positions, parking lot, idempotency keys.
-pub const BACKBONE_MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "backbone",
-    sqlite: include_str!("../../../../migrations/sqlite/0001_backbone.sql"),
-}];
+pub const BACKBONE_MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "backbone", sqlite: include_str!("../../../../migrations/sqlite/0001_backbone.sql") },
+    Migration { version: 2, name: "part", sqlite: include_str!("../../../../migrations/sqlite/0002_part.sql") },
+];
 
 pub(super) async fn run(sqlite: &Sqlite, migrations: &[Migration]) -> Result<()> {
     let migrations = migrations

@@ -6,19 +6,29 @@ use futures::FutureExt;
 
 use super::{ApplyError, Projector, retry::Gaps};
 use crate::{
-    Clock, Conn, Error, Result, error::panic_text, limits::PROJECTOR_COMMITTED_TIME_MAX, log::Recorded, parking,
+    Clock, Conn, Error, Result,
+    error::panic_text,
+    limits::PROJECTOR_COMMITTED_TIME_MAX,
+    log::{Part, Recorded},
+    parking::{self, Owner},
     telemetry,
 };
 
 /// What one projector needs to apply events.
 pub(super) struct Applier<'a> {
     pub(super) projector: &'a dyn Projector,
+    pub(super) part: &'a Part,
     pub(super) gaps: &'a Gaps,
     pub(super) apply_time_max: Duration,
     pub(super) clock: &'a Clock,
 }
 
 impl Applier<'_> {
+    /// Whose parking lot it works with.
+    pub(super) fn owner(&self) -> Owner<'_> {
+        Owner { projector: self.projector.name(), part: self.part }
+    }
+
     /// Which keys are due now.
     pub(super) fn due(&self) -> parking::Due {
         let now = self.clock.now();
@@ -29,7 +39,7 @@ impl Applier<'_> {
     /// fault parks its key. An error is never an event's own; the transaction must not commit.
     pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<()> {
         let keys = events.iter().map(|recorded| recorded.event.key.as_str());
-        let mut parked = parking::parked_among(conn, self.projector.name(), keys).await?;
+        let mut parked = parking::parked_among(conn, self.owner(), keys).await?;
         let mut left = vec![Cow::Borrowed(events)];
         while let Some(part) = left.pop() {
             let ready = if parked.is_empty() { part } else { self.append_parked(conn, &part, &parked).await?.into() };
@@ -83,17 +93,17 @@ impl Applier<'_> {
     ) -> Result<Vec<Recorded>> {
         let (behind, ready): (Vec<_>, Vec<_>) =
             events.iter().cloned().partition(|recorded| parked.contains(&recorded.event.key));
-        parking::append(conn, self.projector.name(), &behind).await?;
+        parking::append(conn, self.owner(), &behind).await?;
         Ok(ready)
     }
 
     /// Parks the key of an event that was given its time alone and used it up.
     pub(super) async fn park_timed_out(&self, conn: &mut Conn<'_>, failed: &Recorded, error: &Error) -> Result<()> {
         let keys = std::iter::once(failed.event.key.as_str());
-        if parking::parked_among(conn, self.projector.name(), keys).await?.is_empty() {
+        if parking::parked_among(conn, self.owner(), keys).await?.is_empty() {
             self.park(conn, failed, &Error::chain(error)).await
         } else {
-            parking::append(conn, self.projector.name(), std::slice::from_ref(failed)).await
+            parking::append(conn, self.owner(), std::slice::from_ref(failed)).await
         }
     }
 
@@ -115,7 +125,7 @@ impl Applier<'_> {
         let name = self.projector.name();
         let now = self.clock.now();
         let next = self.gaps.after(1).map(|gap| later(now, gap));
-        parking::park(conn, name, failed, error, now, next).await?;
+        parking::park(conn, self.owner(), failed, error, now, next).await?;
         tracing::warn!(
             projector = name,
             key = failed.event.key,

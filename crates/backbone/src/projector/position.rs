@@ -3,16 +3,18 @@
 
 use tidings_event::Timestamp;
 
-use crate::{Conn, Error, Result, log::Offset};
-
-/// The embedded log has one partition.
-const PART: i64 = 0;
+use crate::{
+    Conn, Error, Result,
+    log::{Offset, Part},
+};
 
 /// The stored position of a projector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The projector's name; it may belong to no projector of this program.
     pub projector: String,
+    /// The part of the log it is a position in.
+    pub part: Part,
     /// Offset of the last event it has applied, passed over or parked.
     pub offset: Offset,
     /// When it last moved.
@@ -21,28 +23,33 @@ pub struct Position {
 
 /// Every stored position, by name.
 pub async fn positions(mut conn: Conn<'_>) -> Result<Vec<Position>> {
-    let sql = "SELECT projector, log_offset, updated_at FROM projector_position ORDER BY projector";
+    let sql = "SELECT projector, part, log_offset, updated_at FROM projector_position ORDER BY projector, part";
     let rows = conn.fetch("reading positions", sql, Vec::new()).await?;
     rows.iter()
         .map(|row| {
-            Ok(Position { projector: row.text(0)?, offset: Offset(row.int(1)?), updated_at: Timestamp(row.int(2)?) })
+            Ok(Position {
+                projector: row.text(0)?,
+                part: Part::read(&row.text(1)?, "projector_position")?,
+                offset: Offset(row.int(2)?),
+                updated_at: Timestamp(row.int(3)?),
+            })
         })
         .collect()
 }
 
-/// The position of one projector, if it ever had one.
-pub async fn position(conn: &mut Conn<'_>, projector: &str) -> Result<Option<Offset>> {
+/// The position of one projector in one part of the log, if it ever had one.
+pub async fn position(conn: &mut Conn<'_>, projector: &str, part: &Part) -> Result<Option<Offset>> {
     let sql = "SELECT log_offset FROM projector_position WHERE projector = ? AND part = ?";
-    let row = conn.fetch_optional("reading a position", sql, vec![projector.into(), PART.into()]).await?;
+    let row = conn.fetch_optional("reading a position", sql, vec![projector.into(), part.to_string().into()]).await?;
     row.map(|row| row.int(0).map(Offset)).transpose()
 }
 
 /// Sets the position of a projector, whatever it was.
-pub(super) async fn set(conn: &mut Conn<'_>, projector: &str, to: Offset, at: Timestamp) -> Result<()> {
+pub(super) async fn set(conn: &mut Conn<'_>, projector: &str, part: &Part, to: Offset, at: Timestamp) -> Result<()> {
     let upsert = conn.engine().on_conflict("projector, part", "log_offset = ?, updated_at = ?");
     let sql =
         format!("INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES (?,?,?,?) {upsert}");
-    let args = vec![projector.into(), PART.into(), to.0.into(), at.0.into(), to.0.into(), at.0.into()];
+    let args = vec![projector.into(), part.to_string().into(), to.0.into(), at.0.into(), to.0.into(), at.0.into()];
     conn.execute("setting a position", sql, args).await.map(drop)
 }
 
@@ -50,13 +57,14 @@ pub(super) async fn set(conn: &mut Conn<'_>, projector: &str, to: Offset, at: Ti
 pub(super) async fn advance(
     conn: &mut Conn<'_>,
     projector: &'static str,
+    part: &Part,
     from: Offset,
     to: Offset,
     at: Timestamp,
 ) -> Result<()> {
     let sql = "UPDATE projector_position SET log_offset = ?, updated_at = ? \
                WHERE projector = ? AND part = ? AND log_offset = ?";
-    let args = vec![to.0.into(), at.0.into(), projector.into(), PART.into(), from.0.into()];
+    let args = vec![to.0.into(), at.0.into(), projector.into(), part.to_string().into(), from.0.into()];
     let moved = conn.execute("moving a position", sql, args).await?;
     if moved == 1 { Ok(()) } else { Err(Error::PositionMoved { projector }) }
 }

@@ -55,10 +55,9 @@ impl Gaps {
 
 /// Tries parked keys that are due, one transaction a key, for a limited time.
 pub(super) async fn retry_due(applier: &Applier<'_>, db: &Db) -> Result<()> {
-    let name = applier.projector.name();
     let due = {
         let mut tx = db.read().await?;
-        parking::due(&mut tx.conn(), name, applier.due(), PARKING_ROUND_KEYS_MAX).await?
+        parking::due(&mut tx.conn(), applier.owner(), applier.due(), PARKING_ROUND_KEYS_MAX).await?
     };
     let stopwatch = Stopwatch::start();
     for key in due {
@@ -76,7 +75,8 @@ async fn retry_key(applier: &Applier<'_>, db: &Db, key: &str) -> Result<()> {
     let now = applier.clock.now();
     let mut tx = db.write(Durability::Rebuildable).await?;
     let mut conn = tx.conn();
-    let waiting = parking::waiting_if_due(&mut conn, name, key, applier.due(), PARKING_ROUND_EVENTS_MAX).await?;
+    let waiting =
+        parking::waiting_if_due(&mut conn, applier.owner(), key, applier.due(), PARKING_ROUND_EVENTS_MAX).await?;
     let Some(Waiting { attempts, events, unreadable }) = waiting else { return Ok(()) };
     let mut tried = apply_in_order(applier, &mut conn, &events).await;
     if events.len() > 1 && matches!(tried, Err(Error::ApplyTimedOut { .. })) {
@@ -100,13 +100,13 @@ async fn retry_key(applier: &Applier<'_>, db: &Db, key: &str) -> Result<()> {
     let failure = failure.or(unreadable.map(|error| Error::chain(&error)));
     if applied > 0 || failure.is_none() {
         let last = applied.checked_sub(1).map(|index| events[index].offset).unwrap_or_default();
-        parking::remove_applied(&mut conn, name, key, last, now).await?;
+        parking::remove_applied(&mut conn, applier.owner(), key, last, now).await?;
     }
     if let Some(error) = failure {
         // A later event that fails becomes the head with its first failure; the head itself adds to its own.
         let failed = if applied > 0 { 1 } else { attempts + 1 };
         let next = applier.gaps.after(failed).map(|gap| later(now, gap));
-        parking::note_failure(&mut conn, name, key, failed, &error, next).await?;
+        parking::note_failure(&mut conn, applier.owner(), key, failed, &error, next).await?;
         if next.is_none() {
             telemetry::key_dead(name);
             tracing::error!(projector = name, key, attempts = failed, error, "a key is dead: its attempts are spent");

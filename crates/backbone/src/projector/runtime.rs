@@ -5,7 +5,14 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{Projector, retry::Gaps, status::Handle, task::Task};
+use super::{
+    Projector,
+    feed::{Feed, OutboxFeed},
+    group::Group,
+    retry::Gaps,
+    status::Handle,
+    task::Plan,
+};
 use crate::{
     Clock, Db, Error, Result,
     limits::{PROJECTOR_APPLY_TIME_MAX, PROJECTOR_BACKOFF_MAX, PROJECTOR_BATCH_EVENTS_MAX},
@@ -49,7 +56,7 @@ pub enum MissingHistory {
 /// Runs projectors, each in a task of its own.
 #[derive(Debug)]
 pub struct Runtime {
-    tasks: Vec<Task>,
+    plans: Vec<Plan>,
     known_types: HashSet<String>,
     db: Db,
     log: Log,
@@ -61,7 +68,7 @@ impl Runtime {
     /// A runtime without projectors yet.
     pub fn new(db: Db, log: Log, clock: Clock) -> Self {
         let handle = Handle::new(db.clone(), log.clone(), clock.clone());
-        Self { tasks: Vec::new(), known_types: HashSet::new(), db, log, clock, handle }
+        Self { plans: Vec::new(), known_types: HashSet::new(), db, log, clock, handle }
     }
 
     /// Names event types that are no surprise although no projector here wants them. A type that
@@ -76,8 +83,9 @@ impl Runtime {
     #[must_use]
     pub fn with(mut self, projector: Arc<dyn Projector>, options: Options) -> Self {
         self.known_types.extend(projector.event_types().iter().map(|event_type| (*event_type).to_owned()));
-        let live = self.handle.register(projector.name());
-        self.tasks.push(Task::new(projector, options, &self.db, &self.log, &self.clock, live));
+        let live = self.handle.register(projector.name(), self.log.parts(projector.event_types()));
+        let (db, clock) = (self.db.clone(), self.clock.clone());
+        self.plans.push(Plan::new(projector, options, db, clock, live, self.log.before_first()));
         self
     }
 
@@ -95,8 +103,17 @@ impl Runtime {
         let ending = shutdown.child_token();
         let known_types = Arc::new(self.known_types);
         let mut running = JoinSet::new();
-        for task in self.tasks {
-            running.spawn(task.run(Arc::clone(&known_types), ending.clone()));
+        for plan in self.plans {
+            let (plan, ending) = (plan.knowing(Arc::clone(&known_types)), ending.clone());
+            match &self.log {
+                Log::Embedded(db) => {
+                    let feed = OutboxFeed::new(db, plan.name(), plan.batch_events_max());
+                    running.spawn(plan.task(Feed::Outbox(feed)).run(ending));
+                }
+                Log::Kafka(log) => {
+                    running.spawn(Group::new(plan, log.clone()).run(ending));
+                }
+            }
         }
         let watching = watch_other_processes(&self.db);
         tokio::pin!(watching);

@@ -1,19 +1,18 @@
 //! How far projectors are, measured at the source: true also while they are dead.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tidings_event::Timestamp;
-use tokio::sync::watch;
 
-use super::position::positions;
+use super::position::{Position, positions};
 use crate::{
     Clock, Db, Result,
     limits::OTHER_PROCESS_POLL_GAP,
-    log::{Extent, Log, Offset},
+    log::{Extent, Log, Offset, Part},
     parking, telemetry,
 };
 
@@ -33,11 +32,48 @@ pub enum State {
     Unregistered,
 }
 
-/// What only the running task knows.
+/// What only a running task knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live {
     pub(super) state: State,
     pub(super) detail: Option<String>,
+}
+
+/// What the tasks of one projector tell, each of its part of the log. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LiveParts(Arc<Mutex<BTreeMap<Part, Live>>>);
+
+impl LiveParts {
+    pub(super) fn set(&self, part: &Part, live: Live) {
+        let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match parts.get_mut(part) {
+            Some(known) => *known = live,
+            None => drop(parts.insert(part.clone(), live)),
+        }
+    }
+
+    pub(super) fn remove(&self, part: &Part) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(part);
+    }
+
+    /// All of them in one: the state that most asks to be looked at.
+    fn together(&self) -> Live {
+        let urgency = |live: &&Live| match live.state {
+            State::Waiting | State::Unregistered => 0,
+            State::Running => 1,
+            State::BackingOff => 2,
+            State::Stopped => 3,
+        };
+        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.values().max_by_key(urgency).cloned().unwrap_or_default()
+    }
+}
+
+/// A projector that is known here.
+#[derive(Clone, Debug)]
+struct Registered {
+    parts: Vec<Part>,
+    live: LiveParts,
 }
 
 /// One projector, as seen from outside.
@@ -49,8 +85,11 @@ pub struct Status {
     pub state: State,
     /// Why, when it is not simply running.
     pub detail: Option<String>,
-    /// The last event it has dealt with; 0 before the first.
+    /// How many events it has dealt with, those passed over included: the last offset, over all parts of
+    /// the log.
     pub position: Offset,
+    /// How far it is in each part of the log.
+    pub parts: Vec<PartStatus>,
     /// Events committed and not yet dealt with.
     pub lag_events: i64,
     /// Age of the oldest event not yet applied, in milliseconds: of those, or of parked ones.
@@ -61,6 +100,17 @@ pub struct Status {
     pub dead_keys: i64,
 }
 
+/// How far a projector is in one part of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartStatus {
+    /// The part.
+    pub part: Part,
+    /// The last event it has dealt with.
+    pub position: Offset,
+    /// Events committed and not yet dealt with.
+    pub lag_events: i64,
+}
+
 /// Tells how far projectors are, running here or not: a process that only looks takes the handle
 /// of a [`super::Runtime`] that it never runs. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -68,26 +118,22 @@ pub struct Handle {
     db: Db,
     log: Log,
     clock: Clock,
-    live: Arc<Mutex<BTreeMap<&'static str, watch::Sender<Live>>>>,
+    registered: Arc<Mutex<BTreeMap<&'static str, Registered>>>,
 }
 
 impl Handle {
     pub(super) fn new(db: Db, log: Log, clock: Clock) -> Self {
-        Self { db, log, clock, live: Arc::default() }
+        Self { db, log, clock, registered: Arc::default() }
     }
 
-    pub(super) fn register(&self, projector: &'static str) -> watch::Sender<Live> {
-        let live = watch::Sender::new(Live::default());
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).insert(projector, live.clone());
+    pub(super) fn register(&self, projector: &'static str, parts: Vec<Part>) -> LiveParts {
+        let live = LiveParts::default();
+        let registered = Registered { parts, live: live.clone() };
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner).insert(projector, registered);
         live
     }
 
-    fn live(&self, projector: &str) -> Option<Live> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        live.get(projector).map(|sender| sender.borrow().clone())
-    }
-
-    /// What the log holds now.
+    /// What the outbox holds now.
     pub async fn extent(&self) -> Result<Extent> {
         self.log.extent().await
     }
@@ -98,34 +144,43 @@ impl Handle {
             let mut tx = self.db.read().await?;
             positions(tx.conn()).await?
         };
-        let mut offsets: BTreeMap<String, Offset> =
-            stored.into_iter().map(|position| (position.projector, position.offset)).collect();
-        for name in self.live.lock().unwrap_or_else(PoisonError::into_inner).keys() {
-            offsets.entry((*name).to_owned()).or_default();
+        let mut places: BTreeMap<String, BTreeMap<Part, Offset>> = BTreeMap::new();
+        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, Registered { parts, .. }) in &registered {
+            let parts = parts.iter().map(|part| (part.clone(), self.log.before_first()));
+            places.insert((*name).to_owned(), parts.collect());
         }
-        let head = self.log.extent().await?.head;
-        let mut statuses = Vec::with_capacity(offsets.len());
-        for (name, position) in offsets {
-            statuses.push(self.status(name, position, head).await?);
+        for Position { projector, part, offset, .. } in stored {
+            places.entry(projector).or_default().insert(part, offset);
+        }
+        let mut statuses = Vec::with_capacity(places.len());
+        for (name, places) in places {
+            let live = registered.get(name.as_str()).map(|registered| registered.live.together());
+            statuses.push(self.status(name, places.into_iter().collect(), live).await?);
         }
         Ok(statuses)
     }
 
-    async fn status(&self, name: String, position: Offset, head: Offset) -> Result<Status> {
-        let oldest = self.log.oldest_after(position).await?;
+    async fn status(&self, name: String, places: Vec<(Part, Offset)>, live: Option<Live>) -> Result<Status> {
+        let behind = self.log.behind(places.clone()).await?;
         let ((retrying_keys, dead_keys), oldest_parked) = {
             let mut tx = self.db.read().await?;
             (parking::count(tx.conn(), &name).await?, parking::oldest(&mut tx.conn(), &name).await?)
         };
-        let oldest = [oldest, oldest_parked].into_iter().flatten().min();
+        let oldest = behind.iter().map(|behind| behind.oldest).chain([oldest_parked]).flatten().min();
         let age = |at: Timestamp| (self.clock.now().0 - at.0).max(0);
-        let live = self.live(&name);
         let live = live.unwrap_or(Live { state: State::Unregistered, ..Live::default() });
+        let dealt_with = |(_, position): &(Part, Offset)| position.0 - self.log.before_first().0;
         Ok(Status {
             state: live.state,
             detail: live.detail,
-            position,
-            lag_events: (head.0 - position.0).max(0),
+            position: Offset(places.iter().map(dealt_with).sum()),
+            lag_events: behind.iter().map(|behind| behind.events).sum(),
+            parts: places
+                .into_iter()
+                .zip(behind)
+                .map(|((part, position), behind)| PartStatus { part, position, lag_events: behind.events })
+                .collect(),
             oldest_age_ms: oldest.map(age),
             retrying_keys,
             dead_keys,
@@ -146,14 +201,15 @@ impl Handle {
     /// Waits until every projector known here has dealt with all that was committed when it was called and
     /// no key waits for a retry. Answers whether that came about within `time_max`.
     pub async fn settle(&self, time_max: Duration) -> Result<bool> {
-        let head = self.log.extent().await?.head;
         let settled = async {
+            self.log.relayed().await?;
+            let ends = self.log.ends(self.parts()).await?;
             let mut commits = self.db.commits();
             loop {
                 commits.mark_unchanged();
                 let statuses = self.statuses().await?;
                 let mut known = statuses.iter().filter(|status| status.state != State::Unregistered);
-                if known.all(|status| status.position >= head && status.retrying_keys == 0) {
+                if known.all(|status| status.has_reached(&ends)) {
                     return Ok(true);
                 }
                 // Commits of other processes are noticed only where a runtime runs: here there may be none.
@@ -166,5 +222,20 @@ impl Handle {
             }
         };
         tokio::time::timeout(time_max, settled).await.unwrap_or(Ok(false))
+    }
+
+    /// The parts of the log that some projector known here reads.
+    fn parts(&self) -> BTreeSet<Part> {
+        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        registered.values().flat_map(|registered| registered.parts.iter().cloned()).collect()
+    }
+}
+
+impl Status {
+    /// Whether it has dealt with all up to `ends`, and no key waits for a retry.
+    fn has_reached(&self, ends: &BTreeMap<Part, Offset>) -> bool {
+        let has_reached =
+            |part: &PartStatus| part.lag_events == 0 || ends.get(&part.part).is_none_or(|end| part.position >= *end);
+        self.retrying_keys == 0 && self.parts.iter().all(has_reached)
     }
 }

@@ -1,46 +1,56 @@
-//! The loop of a projector: read a batch, apply it with its position, try parked keys again.
+//! The loop of a projector on one part of the log: read a batch, apply it with its position, try
+//! parked keys again.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tidings_event::Timestamp;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     MissingHistory, Options, Projector,
     apply::Applier,
-    lease::Lease,
+    feed::{Feed, is_out_of_range},
     position,
-    reader::Reader,
     retry::retry_due,
-    status::{Live, State},
+    status::{Live, LiveParts, State},
 };
 use crate::{
     Clock, Db, Durability, Error, Result, Tx,
     clock::Stopwatch,
     limits::{PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, UNKNOWN_TYPES_MAX},
-    log::{self, Log, Offset, Recorded},
+    log::{Offset, Recorded},
     outbox::{Batch, MalformedEvent},
-    parking::{self, Lot},
+    parking::{self, Lot, Owner},
     telemetry,
 };
 
-/// One projector and what it needs.
-pub(super) struct Task {
+/// A projector and what its tasks need. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Plan {
     projector: Arc<dyn Projector>,
     options: Options,
     db: Db,
-    log: Log,
-    reader: Reader,
     clock: Clock,
-    live: watch::Sender<Live>,
-    lease: Lease,
+    live: LiveParts,
+    /// Types that are no surprise.
+    known_types: Arc<HashSet<String>>,
+    /// Types already warned of, so that each is said once.
+    unknown_types: Arc<Mutex<HashSet<String>>>,
+    before_first: Offset,
+}
+
+/// One projector on one part of the log.
+pub(super) struct Task {
+    plan: Plan,
+    feed: Feed,
     /// Where it stands; `None` before the stored position is read.
     position: Option<Offset>,
     /// Events tried at once: fewer after a batch has timed out.
     batch_events_max: usize,
-    /// Types already warned of, so that each is said once.
-    unknown_types: HashSet<String>,
 }
 
 /// What a step found to do.
@@ -53,52 +63,84 @@ enum Step {
     Leased,
 }
 
-impl Task {
+impl Plan {
     pub(super) fn new(
         projector: Arc<dyn Projector>,
         options: Options,
-        db: &Db,
-        log: &Log,
-        clock: &Clock,
-        live: watch::Sender<Live>,
+        db: Db,
+        clock: Clock,
+        live: LiveParts,
+        before_first: Offset,
     ) -> Self {
-        Self {
-            lease: Lease::new(db, projector.name()),
-            reader: Reader::new(log.clone(), options.batch_events_max),
-            batch_events_max: options.batch_events_max,
-            projector,
-            options,
-            db: db.clone(),
-            log: log.clone(),
-            clock: clock.clone(),
-            live,
-            position: None,
-            unknown_types: HashSet::new(),
-        }
+        let (known_types, unknown_types) = Default::default();
+        Self { projector, options, db, clock, live, known_types, unknown_types, before_first }
     }
 
-    pub(super) async fn run(mut self, known_types: Arc<HashSet<String>>, shutdown: CancellationToken) {
+    pub(super) fn knowing(mut self, known_types: Arc<HashSet<String>>) -> Self {
+        self.known_types = known_types;
+        self
+    }
+
+    pub(super) fn projector(&self) -> &dyn Projector {
+        &*self.projector
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.projector.name()
+    }
+
+    pub(super) fn batch_events_max(&self) -> usize {
+        self.options.batch_events_max
+    }
+
+    pub(super) fn task(&self, feed: Feed) -> Task {
+        Task { plan: self.clone(), feed, position: None, batch_events_max: self.options.batch_events_max }
+    }
+
+    /// Says that the projector waits before it tries again.
+    pub(super) fn back_off(&self, error: &Error, pause: Duration) {
+        let (projector, text, pause_ms) = (self.name(), Error::chain(error), pause.as_millis());
+        if error.is_transient() {
+            tracing::warn!(projector, error = text, pause_ms, "the projector waits and tries again");
+        } else {
+            tracing::error!(projector, error = text, pause_ms, "the projector failed, waits and tries again");
+        }
+        telemetry::projector_backoff(projector);
+    }
+}
+
+impl Task {
+    pub(super) async fn run(mut self, shutdown: CancellationToken) {
+        self.work(&shutdown).await;
+        self.plan.live.remove(self.feed.part());
+    }
+
+    async fn work(&mut self, shutdown: &CancellationToken) {
         let mut backoff = PROJECTOR_BACKOFF_MIN;
-        let mut appended = self.log.appended();
         while !shutdown.is_cancelled() {
-            appended.mark_unchanged();
-            let (pause, or_appended) = match self.step(&known_types).await {
+            let (pause, or_grown) = match self.step().await {
                 Ok(step) => {
                     backoff = PROJECTOR_BACKOFF_MIN;
                     match step {
                         Step::Done => continue,
                         Step::Idle(pause) => (pause, true),
-                        Step::Leased => (Some(Lease::RETRY_GAP), false),
+                        Step::Leased => (Some(Feed::LEASE_GAP), false),
                     }
                 }
                 Err(error @ Error::HistoryMissing { .. }) => {
-                    tracing::error!(projector = self.name(), error = Error::chain(&error), "the projector has stopped");
+                    let (projector, part) = (self.name(), self.feed.part().to_string());
+                    tracing::error!(projector, part, error = Error::chain(&error), "the projector has stopped");
                     self.set_state(State::Stopped, Some(Error::chain(&error)));
                     shutdown.cancelled().await;
                     return;
                 }
                 Err(error) => {
-                    self.back_off(&error, backoff);
+                    if is_out_of_range(&error) {
+                        // Where it can go on is found out as at the start.
+                        self.position = None;
+                    }
+                    self.plan.back_off(&error, backoff);
+                    self.set_state(State::BackingOff, Some(Error::chain(&error)));
                     let pause = backoff;
                     backoff = (backoff * 2).min(PROJECTOR_BACKOFF_MAX);
                     // A log that grows is no reason to disturb a dependency that is down.
@@ -106,8 +148,7 @@ impl Task {
                 }
             };
             tokio::select! {
-                // The sender lives in `self.db`, so the channel is open.
-                _changed = appended.changed(), if or_appended => {}
+                () = self.feed.grown(), if or_grown => {}
                 () = sleep(pause) => {}
                 () = shutdown.cancelled() => {}
             }
@@ -115,11 +156,11 @@ impl Task {
     }
 
     fn name(&self) -> &'static str {
-        self.projector.name()
+        self.plan.name()
     }
 
-    async fn step(&mut self, known_types: &HashSet<String>) -> Result<Step> {
-        if !self.lease.is_held() && !self.lease.try_take()? {
+    async fn step(&mut self) -> Result<Step> {
+        if !self.feed.is_mine()? {
             self.set_state(State::Waiting, None);
             return Ok(Step::Leased);
         }
@@ -130,35 +171,39 @@ impl Task {
         let lot = self.lot().await?;
         let due = lot.next_due.map(|due| self.until(due));
         if due == Some(Duration::ZERO) {
-            retry_due(&self.applier(), &self.db).await?;
+            retry_due(&self.applier(), &self.plan.db).await?;
         }
-        let batch = self.reader.read(at).await?;
+        let batch = self.feed.read(at, self.batch_events_max).await?;
         self.set_state(State::Running, None);
         match batch {
             Batch::Events(events) if events.is_empty() && due == Some(Duration::ZERO) => Ok(Step::Done),
             Batch::Events(events) if events.is_empty() => Ok(Step::Idle(due)),
             Batch::Events(events) => {
-                self.check_history(at, events[0].offset)?;
-                self.apply(at, events, &lot, known_types).await
+                if self.feed.is_dense() {
+                    self.check_history(at, events[0].offset)?;
+                }
+                self.apply(at, events, &lot).await
             }
             Batch::Malformed(row) => self.park_malformed(at, &row).await,
         }
     }
 
     /// Finds where to begin; a new projector begins at the beginning.
-    async fn start(&self) -> Result<Offset> {
-        let mut tx = self.db.write(Durability::Full).await?;
+    async fn start(&mut self) -> Result<Offset> {
+        let mut tx = self.plan.db.write(Durability::Full).await?;
         let mut conn = tx.conn();
         // Read under the write lock: no retention removes events between this look and the position.
-        let earliest = log::extent(&mut conn).await?.earliest;
-        let stored = position::position(&mut conn, self.name()).await?;
-        let mut start = stored.unwrap_or_default();
+        let earliest = self.feed.earliest(&mut conn).await?;
+        let (name, part) = (self.plan.name(), self.feed.part().clone());
+        let stored = position::position(&mut conn, name, &part).await?;
+        let mut start = stored.unwrap_or(self.plan.before_first);
         self.check_history(start, earliest)?;
         start = start.max(Offset(earliest.0 - 1));
         if stored != Some(start) {
-            position::set(&mut conn, self.name(), start, self.clock.now()).await?;
+            position::set(&mut conn, name, &part, start, self.plan.clock.now()).await?;
         }
         tx.commit().await?;
+        self.feed.seek(start).await?;
         self.set_state(State::Running, None);
         Ok(start)
     }
@@ -169,7 +214,7 @@ impl Task {
         if earliest <= needed {
             return Ok(());
         }
-        match self.options.on_missing_history {
+        match self.plan.options.on_missing_history {
             MissingHistory::Stop => Err(Error::HistoryMissing { projector: self.name(), needed, earliest }),
             MissingHistory::Earliest => {
                 let projector = self.name();
@@ -179,18 +224,12 @@ impl Task {
         }
     }
 
-    async fn apply(
-        &mut self,
-        at: Offset,
-        mut batch: Vec<Recorded>,
-        lot: &Lot,
-        known_types: &HashSet<String>,
-    ) -> Result<Step> {
+    async fn apply(&mut self, at: Offset, mut batch: Vec<Recorded>, lot: &Lot) -> Result<Step> {
         batch.truncate(self.batch_events_max);
         let (count, oldest) = (batch.len(), batch[0].event.occurred_at);
         let last = batch[count - 1].offset;
         let stopwatch = Stopwatch::start();
-        let mine = self.select(batch, known_types);
+        let mine = self.select(batch);
 
         let tx = match self.applied(&mine, lot).await {
             Err(error @ Error::ApplyTimedOut { .. }) => return self.after_time_out(at, count, &mine, error).await,
@@ -198,16 +237,16 @@ impl Task {
         };
         self.commit(tx, at, last).await?;
         self.applier().committed(&mine).await;
-        self.batch_events_max = (self.batch_events_max * 2).min(self.options.batch_events_max);
+        self.batch_events_max = (self.batch_events_max * 2).min(self.plan.options.batch_events_max);
         telemetry::projector_batch(self.name(), count, stopwatch.seconds());
-        telemetry::projector_delay(self.name(), (self.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
+        telemetry::projector_delay(self.name(), (self.plan.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
         Ok(Step::Done)
     }
 
     /// A transaction that holds the effects of `events`, and parks those at fault.
     async fn applied(&self, events: &[Recorded], lot: &Lot) -> Result<Tx> {
         let applier = self.applier();
-        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         if events.is_empty() {
             return Ok(tx);
         }
@@ -218,7 +257,7 @@ impl Task {
                 return Ok(tx);
             }
             tx.rollback().await?;
-            tx = self.db.write(Durability::Rebuildable).await?;
+            tx = self.plan.db.write(Durability::Rebuildable).await?;
         }
         applier.apply(&mut tx.conn(), events).await?;
         Ok(tx)
@@ -231,18 +270,20 @@ impl Task {
             self.batch_events_max = (count / 2).max(1);
             return Err(error);
         };
-        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         self.applier().park_timed_out(&mut tx.conn(), alone, &error).await?;
         self.commit(tx, at, alone.offset).await?;
         Ok(Step::Done)
     }
 
     async fn park_malformed(&mut self, at: Offset, row: &MalformedEvent) -> Result<Step> {
-        self.check_history(at, row.offset)?;
-        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        if self.feed.is_dense() {
+            self.check_history(at, row.offset)?;
+        }
+        let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         // A row whose very type cannot be told may be anybody's.
-        if row.event_type.is_empty() || self.projector.event_types().contains(&row.event_type.as_str()) {
-            parking::park_malformed(&mut tx.conn(), self.name(), row, self.clock.now()).await?;
+        if row.event_type.is_empty() || self.plan.projector.event_types().contains(&row.event_type.as_str()) {
+            parking::park_malformed(&mut tx.conn(), self.owner(), row, self.plan.clock.now()).await?;
             telemetry::key_parked(self.name());
             telemetry::key_dead(self.name());
             tracing::error!(
@@ -259,7 +300,9 @@ impl Task {
 
     /// Commits what `tx` holds together with the position.
     async fn commit(&mut self, mut tx: Tx, from: Offset, to: Offset) -> Result<()> {
-        if let Err(error) = position::advance(&mut tx.conn(), self.name(), from, to, self.clock.now()).await {
+        if let Err(error) =
+            position::advance(&mut tx.conn(), self.name(), self.feed.part(), from, to, self.plan.clock.now()).await
+        {
             // Somebody else moved it, lease or not: look again from the stored position.
             self.position = None;
             return Err(error);
@@ -268,38 +311,44 @@ impl Task {
         tx.commit().await?;
         fail::fail_point!("projector-after-commit", |_| std::process::abort());
         self.position = Some(to);
+        self.feed.hint(to);
         Ok(())
     }
 
     fn applier(&self) -> Applier<'_> {
-        let Options { gaps, apply_time_max, .. } = &self.options;
-        Applier { projector: &*self.projector, gaps, apply_time_max: *apply_time_max, clock: &self.clock }
+        let Plan { options: Options { gaps, apply_time_max, .. }, projector, clock, .. } = &self.plan;
+        Applier { projector: &**projector, part: self.feed.part(), gaps, apply_time_max: *apply_time_max, clock }
+    }
+
+    fn owner(&self) -> Owner<'_> {
+        Owner { projector: self.name(), part: self.feed.part() }
     }
 
     async fn lot(&self) -> Result<Lot> {
-        let mut look = self.db.glance().await?;
-        parking::lot(&mut look.conn(), self.name()).await
+        let mut look = self.plan.db.glance().await?;
+        parking::lot(&mut look.conn(), self.owner()).await
     }
 
     /// How long until `due`; zero when it has come, or lies further ahead than any gap does.
     fn until(&self, due: Timestamp) -> Duration {
-        let wait = Duration::from_millis(u64::try_from(due.0 - self.clock.now().0).unwrap_or(0));
-        if wait > self.options.gaps.beyond() { Duration::ZERO } else { wait }
+        let wait = Duration::from_millis(u64::try_from(due.0 - self.plan.clock.now().0).unwrap_or(0));
+        if wait > self.plan.options.gaps.beyond() { Duration::ZERO } else { wait }
     }
 
     /// Keeps the events the projector declared. A type that nobody declared is counted, and said
     /// once: it is from a newer writer, or a mistake.
-    fn select(&mut self, batch: Vec<Recorded>, known_types: &HashSet<String>) -> Vec<Recorded> {
+    fn select(&self, batch: Vec<Recorded>) -> Vec<Recorded> {
         let name = self.name();
-        let types = self.projector.event_types();
+        let types = self.plan.projector.event_types();
         let (mine, others): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|recorded| types.contains(&recorded.event.event_type.as_str()));
         for Recorded { event, .. } in others {
-            if known_types.contains(&event.event_type) {
+            if self.plan.known_types.contains(&event.event_type) {
                 continue;
             }
             telemetry::unknown_event(name);
-            if self.unknown_types.len() < UNKNOWN_TYPES_MAX && self.unknown_types.insert(event.event_type.clone()) {
+            let mut said = self.plan.unknown_types.lock().unwrap_or_else(PoisonError::into_inner);
+            if said.len() < UNKNOWN_TYPES_MAX && said.insert(event.event_type.clone()) {
                 let (event_type, event_id) = (event.event_type, event.id);
                 tracing::warn!(projector = name, event_type, %event_id, "passing over events of an unknown type");
             }
@@ -307,24 +356,8 @@ impl Task {
         mine
     }
 
-    fn back_off(&self, error: &Error, pause: Duration) {
-        let (projector, text, pause_ms) = (self.name(), Error::chain(error), pause.as_millis());
-        if error.is_transient() {
-            tracing::warn!(projector, error = text, pause_ms, "the projector waits and tries again");
-        } else {
-            tracing::error!(projector, error = text, pause_ms, "the projector failed, waits and tries again");
-        }
-        telemetry::projector_backoff(projector);
-        self.set_state(State::BackingOff, Some(text));
-    }
-
     fn set_state(&self, state: State, detail: Option<String>) {
-        self.live.send_if_modified(|live| {
-            let changed = live.state != state || live.detail != detail;
-            live.state = state;
-            live.detail = detail;
-            changed
-        });
+        self.plan.live.set(self.feed.part(), Live { state, detail });
     }
 }
 
@@ -335,8 +368,8 @@ async fn sleep(pause: Option<Duration>) {
     }
 }
 
-impl std::fmt::Debug for Task {
+impl std::fmt::Debug for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Task").field("projector", &self.name()).finish_non_exhaustive()
+        f.debug_struct("Plan").field("projector", &self.name()).finish_non_exhaustive()
     }
 }

@@ -12,7 +12,11 @@ mod pending;
 mod report;
 mod users;
 
-use tidings_backbone::{Db, Result, log::Offset, projector::position};
+use tidings_backbone::{
+    Db, Result,
+    log::{Offset, Part},
+    projector::position,
+};
 
 pub use report::{Difference, Kind, Report};
 
@@ -26,7 +30,7 @@ use super::projection;
 pub async fn verify(db: &Db) -> Result<Report> {
     let mut tx = db.read().await?;
     let mut conn = tx.conn();
-    let position = position(&mut conn, projection::NAME).await?.unwrap_or(Offset(0));
+    let position = position(&mut conn, projection::NAME, &Part::outbox()).await?.unwrap_or(Offset(0));
     let pending = Pending::load(&mut conn, position).await?;
     let mut report = Report::new(position, pending.events());
     pairs::compare(&mut conn, &pending, &mut report).await?;

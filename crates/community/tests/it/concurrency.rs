@@ -29,7 +29,7 @@ async fn serving<F: Future>(world: &World, work: impl FnOnce(Ledger<Relation>) -
     let mut commits = world.db.commits();
     while {
         let mut tx = world.db.read().await.unwrap();
-        position(&mut tx.conn(), NAME).await.unwrap().unwrap_or_default() < head
+        position(&mut tx.conn(), NAME, &tidings_backbone::log::Part::outbox()).await.unwrap().unwrap_or_default() < head
     } {
         commits.changed().await.unwrap();
     }

@@ -131,7 +131,10 @@ impl World {
     pub(crate) async fn apply_next(&self, limit: usize) -> usize {
         let mut tx = self.db.write(Durability::Rebuildable).await.unwrap();
         let mut conn = tx.conn();
-        let at = position(&mut conn, projection::NAME).await.unwrap().unwrap_or_default();
+        let at = position(&mut conn, projection::NAME, &tidings_backbone::log::Part::outbox())
+            .await
+            .unwrap()
+            .unwrap_or_default();
         let batch = tidings_backbone::log::read_after(&mut conn, at, limit).await.unwrap();
         let Some(last) = batch.last().map(|recorded| recorded.offset.0) else { return 0 };
         let mine: Vec<Recorded> =

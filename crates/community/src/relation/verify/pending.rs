@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tidings_backbone::{
     Conn, Result,
-    log::{self, Offset, Recorded},
+    log::{self, Offset, Part, Recorded},
     parking,
 };
 use tidings_event::{
@@ -50,7 +50,7 @@ impl Pending {
         let mut last: Option<(String, Offset)> = None;
         loop {
             let after = last.as_ref().map(|(key, offset)| (key.as_str(), *offset));
-            let parked = parking::waiting(conn, projection::NAME, after, STEP_EVENTS).await?;
+            let parked = parking::waiting(conn, projection::NAME, &Part::outbox(), after, STEP_EVENTS).await?;
             let Some((key, offset, _)) = parked.last() else { break };
             last = Some((key.clone(), *offset));
             // What cannot be read says nothing of a pair; if it changed one, that shows as a difference.

@@ -3,23 +3,23 @@
 use tokio::task::JoinHandle;
 
 use crate::{
-    Error, Result,
-    log::{Log, Offset},
-    outbox::Batch,
+    Db, Error, Result,
+    log::Offset,
+    outbox::{self, Batch},
 };
 
 /// Reads batches of one projector.
 #[derive(Debug)]
 pub(super) struct Reader {
-    log: Log,
+    db: Db,
     batch_events_max: usize,
     /// The batch after this offset, on its way. What is committed never changes, so it cannot be outdated.
     ahead: Option<(Offset, JoinHandle<Result<Batch>>)>,
 }
 
 impl Reader {
-    pub(super) fn new(log: Log, batch_events_max: usize) -> Self {
-        Self { log, batch_events_max, ahead: None }
+    pub(super) fn new(db: Db, batch_events_max: usize) -> Self {
+        Self { db, batch_events_max, ahead: None }
     }
 
     /// What comes after `after`; no events when the log ends there.
@@ -32,16 +32,21 @@ impl Reader {
         };
         let batch = match ahead {
             // Nothing was read ahead, or the log has grown since.
-            Batch::Events(events) if events.is_empty() => self.log.read_batch(after, self.batch_events_max).await?,
+            Batch::Events(events) if events.is_empty() => read_batch(&self.db, after, self.batch_events_max).await?,
             ahead => ahead,
         };
         if let Batch::Events(events) = &batch
             && events.len() == self.batch_events_max
             && let Some(last) = events.last()
         {
-            let (log, after, limit) = (self.log.clone(), last.offset, self.batch_events_max);
-            self.ahead = Some((after, tokio::spawn(async move { log.read_batch(after, limit).await })));
+            let (db, after, limit) = (self.db.clone(), last.offset, self.batch_events_max);
+            self.ahead = Some((after, tokio::spawn(async move { read_batch(&db, after, limit).await })));
         }
         Ok(batch)
     }
+}
+
+async fn read_batch(db: &Db, after: Offset, limit: usize) -> Result<Batch> {
+    let mut tx = db.glance().await?;
+    outbox::read_batch(&mut tx.conn(), after, limit).await
 }

@@ -1,0 +1,50 @@
+//! Events as they come out of Kafka.
+
+use rdkafka::message::{BorrowedMessage, Headers, Message};
+use tidings_event::{Event, Timestamp, cloudevents};
+
+use crate::{
+    Error,
+    log::{Offset, Recorded},
+    outbox::MalformedEvent,
+};
+
+/// The header that tells the format of a value.
+pub(crate) const CONTENT_TYPE: &str = "content-type";
+/// CloudEvents as JSON, the default.
+pub(crate) const JSON: &str = "application/cloudevents+json; charset=UTF-8";
+/// CloudEvents as Protobuf.
+pub(crate) const PROTOBUF: &str = "application/cloudevents+protobuf";
+
+/// Reads a record as an event.
+pub(crate) fn read(message: &BorrowedMessage<'_>) -> Result<Recorded, Box<MalformedEvent>> {
+    let value = message.payload().unwrap_or_default();
+    let offset = Offset(message.offset());
+    match decode(message, value) {
+        Ok(event) => Ok(Recorded { offset, event }),
+        Err(error) => Err(Box::new(MalformedEvent {
+            offset,
+            // What cannot be read may be of any type.
+            event_type: String::new(),
+            key: String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned(),
+            columns: String::from_utf8_lossy(value).into_owned(),
+            reason: Error::chain(&error),
+        })),
+    }
+}
+
+fn decode(message: &BorrowedMessage<'_>, value: &[u8]) -> Result<Event, tidings_event::Error> {
+    let is_protobuf = message.headers().is_some_and(|headers| {
+        headers.iter().any(|header| {
+            header.key.eq_ignore_ascii_case(CONTENT_TYPE)
+                && header.value.is_some_and(|value| value.starts_with(PROTOBUF.as_bytes()))
+        })
+    });
+    if is_protobuf { cloudevents::protobuf::decode(value) } else { cloudevents::json::decode(value) }
+}
+
+/// When the event of a record occurred, or else when the record was made.
+pub(crate) fn occurred_at(message: &BorrowedMessage<'_>) -> Option<Timestamp> {
+    let recorded = || message.timestamp().to_millis().map(Timestamp);
+    read(message).ok().map(|recorded| recorded.event.occurred_at).or_else(recorded)
+}

@@ -1,0 +1,160 @@
+//! A look at topics from outside, whoever consumes them: where they end, and what comes first after a
+//! position.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rdkafka::{
+    Message, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    error::KafkaError,
+    types::RDKafkaErrorCode,
+};
+use tidings_event::Timestamp;
+
+use super::{Options, message};
+use crate::{
+    Error, Result,
+    limits::KAFKA_REQUEST_TIME_MAX,
+    log::{Behind, Offset, Part},
+};
+
+/// Looks, one caller at a time, through a consumer that is kept.
+pub(crate) struct Peek {
+    options: Arc<Options>,
+    consumer: Mutex<Option<BaseConsumer>>,
+}
+
+impl Peek {
+    pub(crate) fn new(options: Arc<Options>) -> Self {
+        Self { options, consumer: Mutex::new(None) }
+    }
+
+    /// The last offset of each part. Blocks.
+    pub(crate) fn ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
+        self.with(|consumer| {
+            let end = |part: Part| watermarks(consumer, &part).map(|(_, high)| (part, Offset(high - 1)));
+            parts.into_iter().map(end).collect()
+        })
+    }
+
+    /// How far readers at these positions are behind. Blocks.
+    pub(crate) fn behind(&self, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {
+        self.with(|consumer| behind(consumer, positions))
+    }
+
+    /// Looks through the one consumer; after an error the next look takes a new one.
+    fn with<T>(&self, look: impl FnOnce(&BaseConsumer) -> Result<T>) -> Result<T> {
+        let mut kept = self.consumer.lock().unwrap_or_else(PoisonError::into_inner);
+        let consumer = match kept.take() {
+            Some(consumer) => consumer,
+            None => self.connect()?,
+        };
+        let seen = look(&consumer)?;
+        *kept = Some(consumer);
+        Ok(seen)
+    }
+    fn connect(&self) -> Result<BaseConsumer> {
+        let mut config = self.options.client();
+        config
+            .set("group.id", format!("{}.peek", self.options.prefix))
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("isolation.level", "read_committed")
+            .set("auto.offset.reset", "earliest")
+            // One record of each partition is wanted.
+            .set("queued.min.messages", "1")
+            .set("fetch.wait.max.ms", "10");
+        config.create().map_err(Error::kafka("connecting to Kafka"))
+    }
+}
+
+fn behind(consumer: &BaseConsumer, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {
+    let mut behind = Vec::with_capacity(positions.len());
+    let mut wanted = BTreeMap::new();
+    for (part, position) in positions {
+        let (low, high) = watermarks(consumer, &part)?;
+        let next = (position.0 + 1).max(low);
+        if next < high {
+            wanted.insert(part.clone(), next);
+        }
+        behind.push(Behind { part, events: (high - next).max(0), oldest: None });
+    }
+    let found = first_after(consumer, wanted)?;
+    for behind in &mut behind {
+        match found.get(&behind.part) {
+            Some(at) => behind.oldest = *at,
+            // What is left are ends of transactions.
+            None => behind.events = 0,
+        }
+    }
+    Ok(behind)
+}
+
+/// The first offset of a part, and the one that the next committed record will have at least.
+pub(crate) fn watermarks<C: rdkafka::consumer::ConsumerContext>(
+    consumer: &BaseConsumer<C>,
+    part: &Part,
+) -> Result<(i64, i64)> {
+    consumer
+        .fetch_watermarks(&part.topic, part.number, KAFKA_REQUEST_TIME_MAX)
+        .map_err(Error::kafka("reading the ends of a topic"))
+}
+
+/// When the first record at or after these offsets occurred, for the parts that have one.
+fn first_after(consumer: &BaseConsumer, mut wanted: BTreeMap<Part, i64>) -> Result<BTreeMap<Part, Option<Timestamp>>> {
+    let mut found = BTreeMap::new();
+    while let Some((first, _)) = wanted.first_key_value() {
+        // One topic at a time: that a partition has ended is told without its topic.
+        let topic = Arc::clone(&first.topic);
+        let others = wanted.split_off(&Part { topic: Arc::clone(&topic), number: i32::MAX });
+        first_in_topic(consumer, &topic, std::mem::replace(&mut wanted, others), &mut found)?;
+    }
+    Ok(found)
+}
+
+fn first_in_topic(
+    consumer: &BaseConsumer,
+    topic: &str,
+    mut wanted: BTreeMap<Part, i64>,
+    found: &mut BTreeMap<Part, Option<Timestamp>>,
+) -> Result<()> {
+    let doing = "looking at a topic";
+    let mut assigned = TopicPartitionList::new();
+    for (part, next) in &wanted {
+        let at = rdkafka::Offset::Offset(*next);
+        assigned.add_partition_offset(topic, part.number, at).map_err(Error::kafka(doing))?;
+    }
+    consumer.assign(&assigned).map_err(Error::kafka(doing))?;
+    let mut silent_polls_left = KAFKA_REQUEST_TIME_MAX.as_millis() / POLL_TIME.as_millis();
+    while !wanted.is_empty() && silent_polls_left > 0 {
+        match consumer.poll(POLL_TIME) {
+            None => silent_polls_left -= 1,
+            Some(Ok(message)) => {
+                let part = Part { topic: message.topic().into(), number: message.partition() };
+                if wanted.remove(&part).is_some() {
+                    found.insert(part, message::occurred_at(&message));
+                }
+            }
+            Some(Err(KafkaError::PartitionEOF(number))) => wanted.retain(|part, _| part.number != number),
+            Some(Err(source)) => return Err(Error::Kafka { doing, source }),
+        }
+    }
+    consumer.unassign().map_err(Error::kafka(doing))?;
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let source = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
+    Err(Error::Kafka { doing, source })
+}
+
+const POLL_TIME: Duration = Duration::from_millis(100);
+
+impl std::fmt::Debug for Peek {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Peek").finish_non_exhaustive()
+    }
+}

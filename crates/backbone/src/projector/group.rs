@@ -1,0 +1,207 @@
+//! A projector as a consumer group: Kafka divides the partitions of its topics among the processes that
+//! run it, and each assigned partition has a task of its own.
+//!
+//! Rebalancing is cooperative: partitions that stay are not disturbed. One that is taken away is given
+//! up only after its task has finished its transaction; should this process have been thought dead
+//! meanwhile, the compare-and-set of the position makes its transaction fail instead of doubling effects.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use rdkafka::{
+    ClientContext, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance},
+};
+use tokio::{runtime::Handle, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    feed::{Feed, PartitionFeed, Queue},
+    task::Plan,
+};
+use crate::{
+    Error, Result,
+    kafka::Options,
+    limits::{KAFKA_QUEUE_KIB_MAX, KAFKA_SESSION_TIME_MAX, PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN},
+    log::{KafkaLog, Part},
+};
+
+/// One projector on all the partitions that are assigned to this process.
+#[derive(Debug)]
+pub(super) struct Group {
+    plan: Plan,
+    log: KafkaLog,
+}
+
+/// What the consumer tells of rebalances.
+#[derive(Debug)]
+pub(super) struct GroupContext {
+    runtime: Handle,
+    /// Assigned, and without a task so far.
+    assigned: Mutex<Vec<Part>>,
+    running: Mutex<BTreeMap<Part, Running>>,
+}
+
+/// The task of a partition.
+#[derive(Debug)]
+struct Running {
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Group {
+    pub(super) fn new(plan: Plan, log: KafkaLog) -> Self {
+        Self { plan, log }
+    }
+
+    /// Runs until `shutdown`; each task then finishes its transaction.
+    pub(super) async fn run(self, shutdown: CancellationToken) {
+        let runtime = Handle::current();
+        // The client's calls block, and so does waiting for a task while a partition is taken away.
+        let thread = tokio::task::spawn_blocking(move || self.block(&runtime, &shutdown));
+        if let Err(error) = thread.await {
+            tracing::error!(error = Error::chain(&error), "the thread of a consumer group ended badly");
+        }
+    }
+
+    fn block(&self, runtime: &Handle, shutdown: &CancellationToken) {
+        let mut backoff = PROJECTOR_BACKOFF_MIN;
+        while !shutdown.is_cancelled() {
+            match self.consume(runtime, shutdown) {
+                Ok(()) => return,
+                Err(error) => {
+                    self.plan.back_off(&error, backoff);
+                    runtime.block_on(async {
+                        tokio::select! {
+                            () = tokio::time::sleep(backoff) => {}
+                            () = shutdown.cancelled() => {}
+                        }
+                    });
+                    backoff = (backoff * 2).min(PROJECTOR_BACKOFF_MAX);
+                }
+            }
+        }
+    }
+
+    fn consume(&self, runtime: &Handle, shutdown: &CancellationToken) -> Result<()> {
+        let consumer = self.connect(runtime)?;
+        let topics = self.log.topics(self.plan.projector().event_types());
+        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+        consumer.subscribe(&topics).map_err(Error::kafka("joining a consumer group"))?;
+        let mut said = false;
+        while !shutdown.is_cancelled() {
+            match consumer.poll(POLL_TIME) {
+                // What was fetched before its partition had a queue of its own; its task reads it again.
+                None | Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    // The client goes on by itself; said once until all is well again.
+                    if !std::mem::replace(&mut said, true) {
+                        tracing::warn!(projector = self.plan.name(), %error, "Kafka is in trouble");
+                    }
+                }
+            }
+            for part in std::mem::take(&mut *lock(&consumer.context().assigned)) {
+                said = false;
+                self.begin(&consumer, part, shutdown);
+            }
+        }
+        consumer.context().end(None);
+        consumer.unsubscribe();
+        // Leaving is told to the broker at once, so that others need not wait for the session's end.
+        while !consumer.closed() {
+            match consumer.assignment() {
+                Ok(assignment) if assignment.count() > 0 => drop(consumer.poll(POLL_TIME)),
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(&self, runtime: &Handle) -> Result<Arc<BaseConsumer<GroupContext>>> {
+        let Options { prefix, .. } = self.log.options();
+        let mut config = self.log.options().client();
+        config
+            .set("group.id", format!("{prefix}.{}", self.plan.name()))
+            .set("enable.auto.commit", "false")
+            .set("isolation.level", "read_committed")
+            // A position outside of the topic is an error to be told, never a place to go on silently.
+            .set("auto.offset.reset", "error")
+            .set("partition.assignment.strategy", "cooperative-sticky")
+            .set("session.timeout.ms", KAFKA_SESSION_TIME_MAX.as_millis().to_string())
+            .set("heartbeat.interval.ms", (KAFKA_SESSION_TIME_MAX / 5).as_millis().to_string())
+            .set("queued.min.messages", "10000")
+            .set("queued.max.messages.kbytes", KAFKA_QUEUE_KIB_MAX.to_string())
+            .set("fetch.wait.max.ms", "100")
+            .set("topic.metadata.refresh.interval.ms", "30000");
+        let consumer = config.create_with_context(GroupContext {
+            runtime: runtime.clone(),
+            assigned: Mutex::default(),
+            running: Mutex::default(),
+        });
+        consumer.map(Arc::new).map_err(Error::kafka("connecting to Kafka"))
+    }
+
+    /// Begins the task of a partition that was assigned.
+    fn begin(&self, consumer: &Arc<BaseConsumer<GroupContext>>, part: Part, shutdown: &CancellationToken) {
+        let Some(queue) = Queue::split(consumer, &part) else { return };
+        let shutdown = shutdown.child_token();
+        let task = self.plan.task(Feed::Partition(PartitionFeed::new(part.clone(), queue)));
+        let task = consumer.context().runtime.spawn(task.run(shutdown.clone()));
+        let before = lock(&consumer.context().running).insert(part, Running { shutdown, task });
+        if let Some(before) = before {
+            before.shutdown.cancel();
+        }
+    }
+}
+
+const POLL_TIME: Duration = Duration::from_millis(50);
+
+impl GroupContext {
+    /// Ends the tasks of these parts, or all, and waits until each has finished its transaction.
+    fn end(&self, parts: Option<&[Part]>) {
+        let ended: Vec<Running> = {
+            let mut running = lock(&self.running);
+            match parts {
+                None => std::mem::take(&mut *running).into_values().collect(),
+                Some(parts) => parts.iter().filter_map(|part| running.remove(part)).collect(),
+            }
+        };
+        for task in &ended {
+            task.shutdown.cancel();
+        }
+        for task in ended {
+            if let Err(error) = self.runtime.block_on(task.task) {
+                tracing::error!(error = Error::chain(&error), "a projector's task ended badly");
+            }
+        }
+    }
+}
+
+impl ClientContext for GroupContext {}
+
+impl ConsumerContext for GroupContext {
+    fn pre_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        let Rebalance::Revoke(taken) = rebalance else { return };
+        let parts = parts(taken);
+        lock(&self.assigned).retain(|part| !parts.contains(part));
+        self.end(Some(&parts));
+    }
+
+    fn post_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if let Rebalance::Assign(assigned) = rebalance {
+            lock(&self.assigned).extend(parts(assigned));
+        }
+    }
+}
+
+fn parts(list: &TopicPartitionList) -> Vec<Part> {
+    let elements = list.elements();
+    elements.iter().map(|element| Part { topic: element.topic().into(), number: element.partition() }).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
