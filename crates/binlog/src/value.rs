@@ -57,7 +57,8 @@ pub enum Value<'a> {
     Set(u64),
     /// MySQL's JSON.
     Json(Json<'a>),
-    /// What changed in MySQL's JSON, with `binlog_row_value_options=PARTIAL_JSON`.
+    /// What changed in MySQL's JSON since the image before, with `binlog_row_value_options=PARTIAL_JSON`;
+    /// no difference if it did not change.
     JsonDiffs(JsonDiffs<'a>),
     /// A geometry: 4 bytes of SRID, then well-known binary.
     Geometry(&'a [u8]),
@@ -121,9 +122,7 @@ impl<'a> Value<'a> {
             ColumnType::OldTimestamp => Self::Timestamp(Timestamp::read_old(cursor)?),
             ColumnType::Enum { bytes } => Self::Enum(cursor.little(usize::from(bytes))? as u16),
             ColumnType::Set { bytes } => Self::Set(cursor.little(usize::from(bytes))?),
-            ColumnType::Json { length_bytes } | ColumnType::TypedArray { length_bytes } => {
-                Self::Json(Json::new(blob(length_bytes, cursor)?))
-            }
+            ColumnType::Json { length_bytes } => Self::Json(Json::new(blob(length_bytes, cursor)?)),
             ColumnType::Geometry { length_bytes } => Self::Geometry(blob(length_bytes, cursor)?),
             ColumnType::Vector { length_bytes } => Self::Vector(blob(length_bytes, cursor)?),
             ColumnType::CompressedVarChar { bytes_max } => Self::Compressed(Compressed::new(text(bytes_max, cursor)?)),

@@ -109,11 +109,6 @@ pub enum ColumnType {
         /// Bytes of the length before each value, 1 to 4.
         length_bytes: u8,
     },
-    /// The hidden column of a multi-valued index of MySQL: a JSON array.
-    TypedArray {
-        /// Bytes of the length before each value, 1 to 4.
-        length_bytes: u8,
-    },
     /// A column that is always NULL.
     Null,
 }
@@ -152,7 +147,6 @@ impl ColumnType {
             17 => Self::Timestamp { digits: digits(metadata)? },
             18 => Self::DateTime { digits: digits(metadata)? },
             19 => Self::Time { digits: digits(metadata)? },
-            20 => typed_array(metadata)?,
             140 => Self::CompressedBlob { length_bytes: length_bytes(metadata)? },
             141 => Self::CompressedVarChar { bytes_max: metadata.u16()? },
             242 => Self::Vector { length_bytes: length_bytes(metadata)? },
@@ -234,15 +228,4 @@ fn string(code: u8, metadata: &mut Cursor<'_>) -> Result<ColumnType, Error> {
             Ok(ColumnType::Char { bytes_max: high << 4 | u16::from(length) })
         }
     }
-}
-
-/// An array is stored as JSON; the metadata is that of its elements, which do not matter for reading.
-fn typed_array(metadata: &mut Cursor<'_>) -> Result<ColumnType, Refusal> {
-    match metadata.u8()? {
-        // The length of a text takes one byte more than in a column of its own.
-        15 => metadata.take(3).map(|_| ())?,
-        20 => return Err(Refusal::Unknown),
-        element => ColumnType::read(element, metadata).map(|_| ())?,
-    }
-    Ok(ColumnType::TypedArray { length_bytes: 4 })
 }

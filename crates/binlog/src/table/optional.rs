@@ -45,8 +45,9 @@ fn is_text(column: &Column, flavor: Flavor) -> bool {
     match column.kind {
         ColumnType::Char { .. } | ColumnType::VarChar { .. } | ColumnType::Blob { .. } => true,
         ColumnType::CompressedVarChar { .. } | ColumnType::CompressedBlob { .. } => true,
-        // MariaDB's geometries are blobs with a collation, MySQL's are not.
+        // MariaDB's geometries are blobs with a collation, MySQL's are not; MySQL's vectors are.
         ColumnType::Geometry { .. } => flavor == Flavor::Mariadb,
+        ColumnType::Vector { .. } => true,
         _ => false,
     }
 }

@@ -1,0 +1,10 @@
+SET sql_log_bin = 0;
+CREATE TABLE packed (id INT NOT NULL PRIMARY KEY, text VARCHAR(2000));
+SET sql_log_bin = 1;
+SET GLOBAL log_bin_compress = 1;
+INSERT INTO packed VALUES (1, REPEAT('a', 1000)), (2, REPEAT('é', 1000));
+UPDATE packed SET text = REPEAT('b', 1000) WHERE id = 1;
+DELETE FROM packed;
+INSERT INTO packed VALUES (3, 'short');
+CREATE TABLE with_a_long_statement (id INT NOT NULL PRIMARY KEY) COMMENT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa';
+SET GLOBAL log_bin_compress = 0;

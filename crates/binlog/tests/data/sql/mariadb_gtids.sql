@@ -1,0 +1,14 @@
+SET sql_log_bin = 0;
+CREATE TABLE t (id INT NOT NULL PRIMARY KEY) ENGINE = InnoDB;
+CREATE TABLE crashy (id INT NOT NULL PRIMARY KEY) ENGINE = MyISAM;
+SET sql_log_bin = 1;
+INSERT INTO t VALUES (1);
+SET gtid_domain_id = 5;
+INSERT INTO t VALUES (2);
+SET server_id = 77;
+INSERT INTO t VALUES (3);
+SET gtid_domain_id = 0;
+INSERT INTO crashy VALUES (1);
+FLUSH BINARY LOGS;
+SET binlog_annotate_row_events = ON;
+INSERT INTO t VALUES (4);

@@ -1,0 +1,10 @@
+SET sql_log_bin = 0;
+CREATE TABLE packed (id INT NOT NULL PRIMARY KEY, text VARCHAR(2000));
+SET sql_log_bin = 1;
+SET binlog_transaction_compression = ON;
+BEGIN;
+INSERT INTO packed VALUES (1, REPEAT('a', 1000)), (2, REPEAT('é', 1000));
+UPDATE packed SET text = REPEAT('b', 1000) WHERE id = 1;
+DELETE FROM packed WHERE id = 2;
+COMMIT;
+INSERT INTO packed VALUES (3, 'short');
