@@ -15,6 +15,11 @@
 //!
 //! An insert makes a record, a delete none, an update what [`Options::on_update`] says.
 //!
+//! Columns are turned into values as Debezium's connector does with its default modes, surprises
+//! included: BIGINT UNSIGNED is signed ([`Options::bigint_unsigned`]), the year 0000 is 1900, dates with a
+//! zero in them are NULL, the zero timestamp is the start of the epoch, and JSON has no white space. Where a
+//! JSON column holds fractions, Debezium writes all their binary digits; they stay as they are here.
+//!
 //! Debezium fails or stalls on some rows; here is what happens instead. A payload that cannot be
 //! expanded goes out as its text. Bytes through the string converter go out as they are, where Java
 //! prints the address of an object. A timestamp column of type BIGINT is taken as milliseconds. The

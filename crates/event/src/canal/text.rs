@@ -47,6 +47,9 @@ fn offset(text: &str) -> Option<i32> {
 ///
 /// - Integers in digits; a stored negative of an unsigned column is the number that was meant.
 /// - FLOAT and DOUBLE as Java prints them: `180.2`, `1.0E7`.
+/// - DECIMAL in plain digits, where zeros at the end are left out as Canal does it: `5.0000` is `5.0`, but
+///   `5.5000` stays. The server keeps digits in groups of nine; of the last and incomplete group after the
+///   point Canal writes all or, where they are all zero, none (`LogBuffer.getDecimal`).
 /// - BINARY, VARBINARY, BLOB and GEOMETRY: each byte is the character of its number, U+0000 to U+00FF
 ///   (ISO-8859-1). Zero bytes at the end of a BINARY, which the binlog leaves out, are not restored.
 /// - CHAR, VARCHAR and TEXT as they are; bytes in them are read as UTF-8, what is none being U+FFFD.
@@ -61,7 +64,8 @@ pub fn text<'a>(column: &Column, value: &'a Value<'a>, zone: Zone) -> Option<Cow
         Value::Enum(index) => digits(u64::from(*index)),
         Value::Float(number) => written(|out| java::float(*number, out)),
         Value::Double(number) => written(|out| java::double(*number, out)),
-        Value::Decimal(text) | Value::Json(text) => Cow::Borrowed(text),
+        Value::Decimal(text) => decimal(text),
+        Value::Json(text) => Cow::Borrowed(text),
         Value::Text(text) if is_binary(column.kind) => latin1(text.as_bytes()),
         Value::Text(text) => Cow::Borrowed(text),
         Value::Bytes(bytes) if is_text(column.kind) => String::from_utf8_lossy(bytes),
@@ -151,6 +155,18 @@ fn integer(column: &Column, number: i64) -> Cow<'static, str> {
         digits(number.cast_unsigned() & (u64::MAX >> (64 - bits)))
     } else {
         Cow::Owned(number.to_string())
+    }
+}
+
+fn decimal(text: &str) -> Cow<'_, str> {
+    let Some((whole, fraction)) = text.split_once('.') else { return Cow::Borrowed(text) };
+    let (complete, rest) = fraction.split_at(fraction.len() / 9 * 9);
+    if rest.is_empty() || rest.bytes().any(|digit| digit != b'0') {
+        Cow::Borrowed(text)
+    } else if complete.is_empty() {
+        Cow::Owned(format!("{whole}.0"))
+    } else {
+        Cow::Borrowed(&text[..text.len() - rest.len()])
     }
 }
 

@@ -75,7 +75,9 @@ pub(super) fn data_of<'a>(column: &Column, value: &'a Value<'a>, options: &Optio
         Value::Double(number) => Data::Double(*number),
         Value::Decimal(digits) => Data::Decimal(Cow::Borrowed(digits)),
         Value::Text(text) if is_binary(column.kind) => bytes(column, text.as_bytes(), options),
-        Value::Text(text) | Value::Json(text) => Data::Text(Cow::Borrowed(text)),
+        Value::Text(text) if column.kind == Type::Json => Data::Text(compact(text)),
+        Value::Json(text) => Data::Text(compact(text)),
+        Value::Text(text) => Data::Text(Cow::Borrowed(text)),
         Value::Bytes(raw) if is_binary(column.kind) => bytes(column, raw, options),
         Value::Bytes(raw) => Data::Text(String::from_utf8_lossy(raw)),
         Value::Bit(bits) if column.length.unwrap_or(1) == 1 => Data::Bool(*bits != 0),
@@ -84,6 +86,8 @@ pub(super) fn data_of<'a>(column: &Column, value: &'a Value<'a>, options: &Optio
             let length = column.length.unwrap_or(1).div_ceil(8).min(8);
             Data::Bytes(Cow::Owned(bits.to_le_bytes()[..length].to_vec()))
         }
+        // The year 0000 is stored as the year 1900 would be, and Debezium takes it for that.
+        Value::Year(0) => Data::Int(1900),
         Value::Year(year) => Data::Int(i64::from(*year)),
         Value::Date(date) => days(*date).map_or_else(|| zero(column), Data::Int),
         Value::Time(time) => Data::Int(span(*time)),
@@ -92,7 +96,6 @@ pub(super) fn data_of<'a>(column: &Column, value: &'a Value<'a>, options: &Optio
             (Some(micros), 0..=3) => Data::Int(micros.div_euclid(1000)),
             (Some(micros), _) => Data::Int(micros),
         },
-        Value::Timestamp { seconds: 0, .. } if column.is_nullable => Data::Null,
         Value::Timestamp { seconds, micros } => Data::Text(Cow::Owned(zoned(*seconds, *micros, column))),
         Value::Enum(index) => Data::Text(Cow::Owned(label(column, u64::from(*index)).unwrap_or_default())),
         Value::Set(bits) => {
@@ -185,9 +188,24 @@ fn span(time: Time) -> i64 {
 }
 
 /// Microseconds since the epoch, the clock being taken as that of UTC.
-pub(super) fn micros_of(moment: DateTime) -> Option<i64> {
+fn micros_of(moment: DateTime) -> Option<i64> {
     let clock = i64::from(moment.hours) * 3600 + i64::from(moment.minutes) * 60 + i64::from(moment.seconds);
     Some((days(moment.date)? * 86_400 + clock) * 1_000_000 + i64::from(moment.micros))
+}
+
+/// JSON without white space between its parts, as Debezium prints what MySQL stores in binary.
+fn compact(text: &str) -> Cow<'_, str> {
+    let (mut in_string, mut after_backslash) = (false, false);
+    let mut keep = |letter: char| {
+        match letter {
+            _ if after_backslash => after_backslash = false,
+            '\\' => after_backslash = in_string,
+            '"' => in_string = !in_string,
+            _ => {}
+        }
+        in_string || !letter.is_ascii_whitespace()
+    };
+    Cow::Owned(text.chars().filter(|letter| keep(*letter)).collect())
 }
 
 /// ISO 8601 in UTC with as many digits after the second as were declared.

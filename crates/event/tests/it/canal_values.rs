@@ -55,6 +55,25 @@ fn numbers_are_printed_as_java_prints_them() {
     assert_shown("year(4)", &Value::Year(0), "0000", 12);
 }
 
+/// Seen with Canal's own decoder on the binlog of a server.
+#[test]
+fn decimals_lose_the_zeros_that_canal_loses() {
+    for (stored, shown) in [
+        ("0.0000", "0.0"),
+        ("0.5000", "0.5000"),
+        ("5.0000", "5.0"),
+        ("-0.0001", "-0.0001"),
+        ("12", "12"),
+        ("0.00000000000000000000", "0.000000000000000000"),
+        ("0.50000000000000000000", "0.500000000000000000"),
+        ("0.00000000000000000001", "0.00000000000000000001"),
+        ("1000000000.000000000", "1000000000.000000000"),
+        ("é.é", "é.é"),
+    ] {
+        assert_shown("decimal(30,20)", &Value::Decimal(stored.into()), shown, 3);
+    }
+}
+
 #[test]
 fn texts_are_decoded_and_bytes_are_not() {
     assert_shown("varchar(9)", &Value::Text("小明🎈".into()), "小明🎈", 12);

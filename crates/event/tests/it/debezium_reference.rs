@@ -46,6 +46,44 @@ fn show(bytes: Option<Vec<u8>>) -> Option<String> {
     bytes.map(|bytes| String::from_utf8(bytes).unwrap_or_else(|broken| format!("hex:{}", hex(broken.as_bytes()))))
 }
 
+/// Seen with Debezium's connector on the binlog of MySQL.
+#[test]
+fn odd_values_are_what_debezium_makes_of_them() {
+    let date = |declared: &str, nullable: bool| {
+        let column = Column::new("x", declared);
+        (if nullable { column } else { column.not_null() }, Value::Date(Date::default()))
+    };
+    let json = r#"{"a b": "c d, e: f\\" , "n": [1.5, "\" "] , "é\\": {}}"#;
+    for ((column, value), expected) in [
+        ((Column::new("x", "year(4)"), Value::Year(0)), Some("1900")),
+        ((Column::new("x", "timestamp"), Value::Timestamp { seconds: 0, micros: 0 }), Some("1970-01-01T00:00:00Z")),
+        (
+            (Column::new("x", "timestamp(3)"), Value::Timestamp { seconds: 0, micros: 0 }),
+            Some("1970-01-01T00:00:00.000Z"),
+        ),
+        (date("date", true), None),
+        (date("date", false), Some("0")),
+        ((Column::new("x", "datetime"), Value::DateTime(DateTime::default())), None),
+        ((Column::new("x", "enum('a')"), Value::Enum(0)), Some("")),
+        ((Column::new("x", "float(6,2)"), Value::Float(180.2)), Some("180.1999969482422")),
+        ((Column::new("x", "float"), Value::Float(180.2)), Some("180.2")),
+        ((Column::new("x", "int unsigned"), Value::Int(-1)), Some("4294967295")),
+        ((Column::new("x", "mediumint unsigned"), Value::Int(-1)), Some("16777215")),
+        ((Column::new("x", "bit(12)"), Value::Bit(0xabc)), Some("vAo=")),
+        (
+            (Column::new("x", "json"), Value::Json(json.into())),
+            Some(r#"{"a b":"c d, e: f\\","n":[1.5,"\" "],"é\\":{}}"#),
+        ),
+        ((Column::new("x", "longtext"), text("{ }")), Some("{ }")),
+    ] {
+        let mut cells = plain(Value::Null);
+        let declared = column.mysql_type.clone();
+        cells.push((column, value));
+        let record = route(&[("table.fields.additional.placement", "x:header")], cells).unwrap();
+        assert_eq!(show(record.headers[1].1.clone()).as_deref(), expected, "{declared}");
+    }
+}
+
 /// The columns that every outbox of Debezium has.
 pub(crate) fn plain(payload: Value<'static>) -> Vec<(Column, Value<'static>)> {
     let payload_type = if matches!(payload, Value::Bytes(_)) { "longblob" } else { "longtext" };
