@@ -23,7 +23,7 @@ impl Framing {
     pub(super) fn learn(&mut self, format: &FormatDescription<'_>) {
         const SHORT_HEADER: u8 = 6;
         self.has_checksums = format.has_checksums;
-        let lengths = format.post_header_lengths.iter().zip(1u8..);
+        let lengths = format.post_header_lengths.iter().zip(1..=u8::MAX);
         self.short_ids =
             lengths.filter(|(length, _)| **length == SHORT_HEADER).map(|(_, code)| EventType(code)).collect();
     }

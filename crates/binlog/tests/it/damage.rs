@@ -149,7 +149,7 @@ fn json_that_names_one_value_many_times_does_not_become_a_text_without_end() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_change_of_bytes_breaks_the_decoder(
