@@ -1,9 +1,12 @@
 //! Apache Kafka: how it is reached, and the names of topics. The only room that knows its client.
 //!
 //! - [`topics`]: made and checked at start.
+//! - `producer`: records and a checkpoint in one transaction; `checkpoint` reads the last one back.
 
+mod checkpoint;
 pub(crate) mod message;
 pub(crate) mod peek;
+pub(crate) mod producer;
 pub mod topics;
 
 use std::collections::BTreeMap;

@@ -69,6 +69,25 @@ pub const CHECKPOINT_BUSY_GAP: Duration = Duration::from_secs(1);
 
 /// Time one question to Kafka's brokers may take.
 pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+/// Bytes of key, value and headers of one record, as brokers take them by default.
+pub const KAFKA_RECORD_BYTES_MAX: usize = 1_048_000;
+/// Bytes of records that wait in the client of the relay's producer.
+pub const KAFKA_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Time the records of one transaction may take to be acknowledged, and its commit again.
+pub const KAFKA_COMMIT_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time after which a broker ends a transaction that a dead relay left open.
+pub const KAFKA_TRANSACTION_TIME_MAX: Duration = Duration::from_secs(30);
+/// Time the topic of checkpoints may take to be read.
+pub const KAFKA_CHECKPOINT_READ_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Keys that the relay parks behind dead letters before it stops.
+pub const RELAY_PARKED_KEYS_MAX: usize = 10_000;
+/// Bytes of these keys: they are part of every checkpoint.
+pub const RELAY_PARKED_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a dead letter. One that is larger keeps only the beginnings of its columns.
+pub const DEAD_LETTER_BYTES_MAX: usize = 900_000;
+/// Bytes of one column or value that a dead letter keeps.
+pub const DEAD_LETTER_TEXT_BYTES_MAX: usize = 128 * 1024;
 
 /// Ranges of outbox rows a checkpoint of the relay names as not yet come.
 pub const RELAY_GAPS_MAX: usize = 256;

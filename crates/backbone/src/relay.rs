@@ -6,10 +6,14 @@
 
 mod change;
 mod checkpoint;
+pub mod dead_letter;
 mod record;
 mod seen;
+pub mod sink;
 
 pub use change::{Changes, ColumnNames, Places, Table};
 pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, TableSeen};
+pub use dead_letter::{DeadLetter, Parked};
 pub use record::Record;
 pub use seen::{Gap, Seen};
+pub use sink::{Sink, WriteError};

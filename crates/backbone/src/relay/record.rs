@@ -13,12 +13,22 @@ pub struct Record {
     pub key: Option<Vec<u8>>,
     /// The value; `None` is a tombstone.
     pub value: Option<Vec<u8>>,
-    /// Headers, in order.
-    pub headers: Vec<(Arc<str>, Vec<u8>)>,
+    /// Headers, in order. A value may be absent, where it comes from a column that is NULL.
+    pub headers: Vec<(Arc<str>, Option<Vec<u8>>)>,
     /// Epoch milliseconds; `None` leaves the time to the sink.
     pub timestamp_ms: Option<i64>,
     /// Identity of the event, as text: what doubles are told by after a purge, and what a dead letter names.
     pub event_id: Arc<str>,
-    /// The unit of order, as text, whatever the format makes of it: a dead letter parks it.
+    /// The unit of order, as text, whatever the format makes of it: a dead letter parks it. Empty where
+    /// the record has rows of several keys, or its table has no such column.
     pub order_key: Arc<str>,
+}
+
+impl Record {
+    /// Bytes of key, value and headers.
+    pub fn bytes(&self) -> usize {
+        let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+        let headers: usize = self.headers.iter().map(|(name, value)| name.len() + length(value)).sum();
+        length(&self.key) + length(&self.value) + headers
+    }
 }

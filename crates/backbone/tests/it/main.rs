@@ -6,4 +6,5 @@ mod ledger;
 mod parking;
 mod projector;
 mod retention;
+mod sinks;
 mod world;

@@ -1,0 +1,220 @@
+//! A transactional producer: a batch of records and a checkpoint appended in one step, by one writer at
+//! a time.
+//!
+//! Writers of one group share a transactional id. Whoever [takes over](Producer::take_over) gets a newer
+//! epoch of it from the broker, which then refuses the older writer and ends what that one left open.
+//!
+//! There is one way out of trouble, whatever it was: the client is thrown away, and the next write takes
+//! the id again and reads the checkpoint back. It tells whether the last batch is there (a commit whose
+//! answer was lost), is not there, or somebody else has written since.
+
+mod deliveries;
+mod send;
+mod transaction;
+
+use std::sync::Arc;
+
+use rdkafka::{error::KafkaError, producer::BaseProducer};
+
+use self::{deliveries::Deliveries, transaction::blocking};
+use super::{
+    Options,
+    checkpoint::{self, Stored},
+};
+use crate::{
+    Error, Result,
+    limits::KAFKA_RECORD_BYTES_MAX,
+    relay::{Record, WriteError},
+};
+
+/// The client of one epoch.
+type Client = BaseProducer<Deliveries>;
+
+/// Appends batches of records, each with the checkpoint that follows it.
+#[derive(Debug)]
+pub(crate) struct Producer {
+    options: Options,
+    group: String,
+    state: State,
+    /// The last checkpoint that is known to be committed.
+    last: Option<Stored>,
+    record_bytes_max: usize,
+}
+
+enum State {
+    /// Nothing was taken over, or somebody else did so since.
+    Fenced,
+    /// Ready for a transaction.
+    Ready(Arc<Client>),
+    /// The last transaction went wrong. With a checkpoint, it may have been committed all the same.
+    Broken(Option<Stored>),
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Fenced => "Fenced",
+            Self::Ready(_) => "Ready",
+            Self::Broken(_) => "Broken",
+        })
+    }
+}
+
+impl Producer {
+    /// A producer that has to [take over](Self::take_over) before it writes. Connects to nothing yet.
+    pub(crate) fn new(options: Options, group: String) -> Self {
+        let record_bytes_max = options.properties.get("message.max.bytes").and_then(|value| value.parse().ok());
+        let record_bytes_max = record_bytes_max.unwrap_or(KAFKA_RECORD_BYTES_MAX);
+        Self { options, group, state: State::Fenced, last: None, record_bytes_max }
+    }
+
+    /// Bytes of key, value and headers that a record may have.
+    pub(crate) fn record_bytes_max(&self) -> usize {
+        self.record_bytes_max
+    }
+
+    /// Fences whoever wrote before, and answers the last checkpoint. What the predecessor left open is
+    /// aborted, what it was committing is committed first.
+    ///
+    /// # Errors
+    /// When Kafka cannot be reached, or does not allow it.
+    pub(crate) async fn take_over(&mut self) -> Result<Option<Vec<u8>>> {
+        self.state = State::Fenced;
+        let (client, last) = self.connect().await?;
+        self.state = State::Ready(client);
+        self.last = last;
+        Ok(self.last.as_ref().map(|stored| stored.checkpoint.clone()))
+    }
+
+    /// Appends the records and the checkpoint in one transaction. A batch that was refused or not
+    /// answered is to be written again as it was, until it is there or the writer is fenced.
+    ///
+    /// # Errors
+    /// See [`WriteError`]; a batch that failed is not visible to anyone who reads committed records,
+    /// unless the commit is what was not answered, and then the next write finds out.
+    pub(crate) async fn write(
+        &mut self,
+        records: &[Record],
+        dead: &[Record],
+        checkpoint: &[u8],
+    ) -> Result<(), WriteError> {
+        if let Some((record, bytes)) = send::first_over(records, self.record_bytes_max) {
+            return Err(too_large(record, bytes, self.record_bytes_max));
+        }
+        let client = match std::mem::replace(&mut self.state, State::Broken(None)) {
+            State::Fenced => {
+                self.state = State::Fenced;
+                return Err(WriteError::Fenced);
+            }
+            State::Ready(client) => client,
+            State::Broken(in_doubt) => match self.resume(in_doubt, checkpoint).await? {
+                Some(client) => client,
+                None => return Ok(()),
+            },
+        };
+        let stored = Stored { sequence: self.next_sequence(), checkpoint: checkpoint.to_vec() };
+        // If this future is dropped half-way, the next write takes it from here.
+        self.state = State::Broken(Some(stored.clone()));
+        let outcome = self.transact(&client, records, dead, &stored).await;
+        self.settle(outcome, client, stored).await
+    }
+
+    async fn settle(&mut self, outcome: Outcome, client: Arc<Client>, stored: Stored) -> Result<(), WriteError> {
+        match outcome {
+            Outcome::Committed => {
+                self.last = Some(stored);
+                self.state = State::Ready(client);
+                Ok(())
+            }
+            Outcome::TooLarge { record, bytes } => {
+                let aborted = transaction::abort(client.clone()).await.is_ok();
+                self.state = if aborted { State::Ready(client) } else { State::Broken(None) };
+                Err(too_large(record, bytes, self.record_bytes_max))
+            }
+            Outcome::Failed { error, in_doubt } => {
+                let failure = self.failure(error);
+                if !matches!(failure, WriteError::Fenced) {
+                    self.state = State::Broken(in_doubt.then_some(stored));
+                }
+                drop_aside(client);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Takes the id again after trouble. Nothing where the batch in doubt turns out to be there.
+    async fn resume(&mut self, in_doubt: Option<Stored>, checkpoint: &[u8]) -> Result<Option<Arc<Client>>, WriteError> {
+        self.state = State::Broken(in_doubt.clone());
+        let (client, found) = self.connect().await.map_err(|error| self.failure(error))?;
+        if found == self.last {
+            return Ok(Some(client));
+        }
+        if found.is_none() {
+            let message = "the checkpoint is gone from its topic".to_owned();
+            return Err(WriteError::Fatal(Error::Invariant { message }));
+        }
+        if found != in_doubt {
+            // Somebody wrote since; he would not have been allowed to, had this one not been replaced.
+            self.state = State::Fenced;
+            return Err(WriteError::Fenced);
+        }
+        let is_same = found.as_ref().is_some_and(|stored| stored.checkpoint == checkpoint);
+        self.last = found;
+        self.state = State::Ready(client);
+        if is_same {
+            return Ok(None);
+        }
+        let message = "another batch was written before it was known what became of the last".to_owned();
+        Err(WriteError::Fatal(Error::Invariant { message }))
+    }
+
+    async fn connect(&self) -> Result<(Arc<Client>, Option<Stored>)> {
+        let (options, group) = (self.options.clone(), self.group.clone());
+        blocking("taking over the transactional id", move || {
+            let client = transaction::open(&options, &group)?;
+            let mark = transaction::mark(&client, &options, &group)?;
+            Ok((Arc::new(client), checkpoint::read_last(&options, &group, &mark)?))
+        })
+        .await
+    }
+
+    fn next_sequence(&self) -> u64 {
+        self.last.as_ref().map_or(0, |stored| stored.sequence) + 1
+    }
+
+    /// Says whose fault an error is. A writer that was fenced stays so until it takes over.
+    fn failure(&mut self, error: Error) -> WriteError {
+        let code = match &error {
+            Error::Kafka { source, .. } => source.rdkafka_error_code(),
+            _ => None,
+        };
+        match code {
+            Some(code) if transaction::is_fence(code) => {
+                self.state = State::Fenced;
+                WriteError::Fenced
+            }
+            Some(code) if transaction::is_refusal(code) => WriteError::Fatal(error),
+            _ if matches!(&error, Error::Kafka { source: KafkaError::ClientConfig(..), .. }) => {
+                WriteError::Fatal(error)
+            }
+            _ if error.is_transient() => WriteError::Retriable(error),
+            _ => WriteError::Fatal(error),
+        }
+    }
+}
+
+/// How a transaction ended.
+enum Outcome {
+    Committed,
+    TooLarge { record: usize, bytes: usize },
+    Failed { error: Error, in_doubt: bool },
+}
+
+fn too_large(record: usize, bytes: usize, limit: usize) -> WriteError {
+    WriteError::Refused { record, reason: format!("the record has {bytes} bytes, at most {limit} are taken") }
+}
+
+/// A client that is dropped waits for its own end, which is not for a thread of the runtime.
+fn drop_aside(client: Arc<Client>) {
+    drop(tokio::task::spawn_blocking(move || drop(client)));
+}

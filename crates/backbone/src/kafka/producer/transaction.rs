@@ -1,0 +1,163 @@
+//! The calls of a transaction that block, and what their errors mean.
+
+use std::{sync::Arc, time::Duration};
+
+use rdkafka::{
+    error::KafkaError,
+    producer::{Producer as _, PurgeConfig},
+    types::RDKafkaErrorCode as Code,
+};
+
+use super::{super::checkpoint::Mark, Client, Deliveries, Options, Outcome, Producer, Record, Stored, send};
+use crate::{
+    Error, Result,
+    clock::Stopwatch,
+    limits::{KAFKA_COMMIT_TIME_MAX, KAFKA_QUEUE_BYTES_MAX, KAFKA_REQUEST_TIME_MAX, KAFKA_TRANSACTION_TIME_MAX},
+};
+
+/// Connects and takes the transactional id of a group. Blocks.
+pub(super) fn open(options: &Options, group: &str) -> Result<Client> {
+    let mut config = options.client();
+    let millis = |time: Duration| time.as_millis().to_string();
+    let defaults = [
+        ("transactional.id", format!("{}.relay.{group}", options.prefix)),
+        ("transaction.timeout.ms", millis(KAFKA_TRANSACTION_TIME_MAX)),
+        ("message.timeout.ms", millis(KAFKA_TRANSACTION_TIME_MAX)),
+        ("partitioner", "murmur2_random".to_owned()),
+        ("compression.type", "lz4".to_owned()),
+        // A transaction is sent as a whole and then waited for: lingering would be added to every one.
+        ("linger.ms", "0".to_owned()),
+        ("batch.num.messages", "100000".to_owned()),
+        ("message.max.bytes", crate::limits::KAFKA_RECORD_BYTES_MAX.to_string()),
+        ("queue.buffering.max.messages", "0".to_owned()),
+        ("queue.buffering.max.kbytes", (KAFKA_QUEUE_BYTES_MAX / 1024).to_string()),
+        ("delivery.report.only.error", "true".to_owned()),
+    ];
+    for (name, value) in defaults {
+        if !options.properties.contains_key(name) {
+            config.set(name, value);
+        }
+    }
+    let client: Client =
+        config.create_with_context(Deliveries::default()).map_err(Error::kafka("connecting to Kafka"))?;
+    client.init_transactions(KAFKA_REQUEST_TIME_MAX).map_err(Error::kafka("taking over the transactional id"))?;
+    Ok(client)
+}
+
+/// Commits a mark to the topic of checkpoints. Whoever reads up to it has read all that was written
+/// before the id was taken; what a broker calls the end of its log may be older just after a restart.
+/// Blocks.
+pub(super) fn mark(client: &Client, options: &Options, group: &str) -> Result<Mark> {
+    let mark = Mark::new(group);
+    let topic = options.checkpoint_topic();
+    client.begin_transaction().map_err(Error::kafka("beginning a transaction"))?;
+    client.send(mark.to_record(&topic)).map_err(|(source, _)| send::fatal_or(client, source))?;
+    flush(client)?;
+    if let Some(source) = client.context().take().error {
+        return Err(send::fatal_or(client, source));
+    }
+    client.commit_transaction(KAFKA_COMMIT_TIME_MAX).map_err(Error::kafka("committing a transaction"))?;
+    Ok(mark)
+}
+
+impl Producer {
+    /// One transaction from its begin to its commit.
+    pub(super) async fn transact(
+        &self,
+        client: &Arc<Client>,
+        records: &[Record],
+        dead: &[Record],
+        stored: &Stored,
+    ) -> Outcome {
+        let unsent = |doing| move |source| Outcome::Failed { error: Error::Kafka { doing, source }, in_doubt: false };
+        drop(client.context().take());
+        if let Err(outcome) = client.begin_transaction().map_err(unsent("beginning a transaction")) {
+            return outcome;
+        }
+        if let Err(error) = self.send_all(client, records, dead, stored).await {
+            return error;
+        }
+        let flushing = client.clone();
+        let flushed = blocking("sending records", move || flush(&flushing)).await;
+        let undelivered = client.context().take();
+        if let Some((record, bytes)) = undelivered.too_large.filter(|(record, _)| *record < records.len()) {
+            return Outcome::TooLarge { record, bytes };
+        }
+        if let Some(source) = undelivered.error {
+            return Outcome::Failed { error: send::fatal_or(client, source), in_doubt: false };
+        }
+        if let Err(error) = flushed {
+            return Outcome::Failed { error, in_doubt: false };
+        }
+        let committing = client.clone();
+        let committed = blocking("committing a transaction", move || {
+            committing.commit_transaction(KAFKA_COMMIT_TIME_MAX).map_err(Error::kafka("committing a transaction"))
+        });
+        match committed.await {
+            Ok(()) => Outcome::Committed,
+            Err(error) => {
+                let in_doubt = !matches!(&error, Error::Kafka { source: KafkaError::Transaction(error), .. }
+                    if error.txn_requires_abort());
+                Outcome::Failed { error, in_doubt }
+            }
+        }
+    }
+}
+
+/// Waits until everything that was handed over is acknowledged or has failed. The client's own call
+/// looks ten times a second, which is longer than a transaction takes.
+fn flush(client: &Client) -> Result<()> {
+    let started = Stopwatch::start();
+    loop {
+        client.poll(Duration::ZERO);
+        if client.in_flight_count() == 0 {
+            return Ok(());
+        }
+        if started.seconds() > KAFKA_COMMIT_TIME_MAX.as_secs_f64() {
+            return Err(Error::Kafka { doing: "sending records", source: KafkaError::Flush(Code::OperationTimedOut) });
+        }
+        std::thread::sleep(FLUSH_GAP);
+    }
+}
+
+const FLUSH_GAP: Duration = Duration::from_micros(200);
+
+/// Gives a transaction up, so that the next can begin with the same client.
+pub(super) async fn abort(client: Arc<Client>) -> Result<()> {
+    blocking("aborting a transaction", move || {
+        client.purge(PurgeConfig::default().queue().inflight());
+        client.poll(Duration::ZERO);
+        client.abort_transaction(KAFKA_REQUEST_TIME_MAX).map_err(Error::kafka("aborting a transaction"))
+    })
+    .await
+}
+
+/// Runs a call of the client that blocks on a thread made for it.
+pub(super) async fn blocking<T: Send + 'static>(
+    doing: &'static str,
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let ended = |error| Error::Invariant { message: format!("{doing} ended early: {error}") };
+    tokio::task::spawn_blocking(call).await.map_err(ended)?
+}
+
+/// Whether the broker says that somebody else has taken the id. It says so too when a transaction was
+/// left open for longer than [`KAFKA_TRANSACTION_TIME_MAX`].
+pub(super) fn is_fence(code: Code) -> bool {
+    matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch)
+}
+
+/// Whether only a change of the configuration can help.
+pub(super) fn is_refusal(code: Code) -> bool {
+    matches!(
+        code,
+        Code::TopicAuthorizationFailed
+            | Code::TransactionalIdAuthorizationFailed
+            | Code::ClusterAuthorizationFailed
+            | Code::UnsupportedSASLMechanism
+            | Code::InvalidTopic
+            | Code::UnknownPartition
+            | Code::InvalidTransactionTimeout
+            | Code::UnsupportedFeature
+    )
+}

@@ -1,0 +1,100 @@
+//! A part of a Kafka broker for one test.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use rdkafka::{
+    ClientConfig, Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    error::KafkaError,
+    message::Headers,
+};
+use tidings_backbone::{
+    kafka::Options,
+    relay::sink::{Sink, kafka},
+};
+
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Options under which nobody else has topics.
+pub(super) fn options(brokers: String) -> Options {
+    static TESTS: AtomicU64 = AtomicU64::new(0);
+    let (process, test) = (std::process::id(), TESTS.fetch_add(1, Ordering::SeqCst));
+    let now = tidings_backbone::Clock::system().now().0;
+    Options {
+        brokers,
+        properties: BTreeMap::new(),
+        prefix: format!("test-sinks-{now}-{process}-{test}"),
+        partitions: 3,
+        replicas: 1,
+    }
+}
+
+pub(super) fn local() -> Options {
+    options(super::address("TIDINGS_TEST_KAFKA"))
+}
+
+pub(super) async fn sink(options: &Options) -> Sink {
+    let topics = [options.topic("thing")];
+    Sink::Kafka(Box::new(kafka::Sink::open(options, "group", &topics).await.unwrap()))
+}
+
+/// A record as a consumer gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) partition: i32,
+    pub(super) key: Option<Vec<u8>>,
+    pub(super) value: Option<String>,
+    pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
+    pub(super) timestamp_ms: Option<i64>,
+}
+
+/// All committed records of a topic, partition by partition.
+pub(super) fn committed(options: &Options, topic: &str) -> Vec<Found> {
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", &options.brokers)
+        .set("group.id", &options.prefix)
+        .set("enable.auto.commit", "false")
+        .set("isolation.level", "read_committed")
+        .set("enable.partition.eof", "true")
+        .set("fetch.wait.max.ms", "1")
+        .create()
+        .unwrap();
+    let metadata = consumer.fetch_metadata(Some(topic), TIME_MAX).unwrap();
+    let partitions = metadata.topics()[0].partitions().len();
+    let mut place = TopicPartitionList::new();
+    for partition in 0..partitions {
+        let partition = i32::try_from(partition).unwrap();
+        place.add_partition_offset(topic, partition, Offset::Beginning).unwrap();
+    }
+    consumer.assign(&place).unwrap();
+    let (mut found, mut ended) = (Vec::new(), 0);
+    while ended < partitions {
+        match consumer.poll(TIME_MAX).unwrap() {
+            Ok(message) => found.push(Found {
+                partition: message.partition(),
+                key: message.key().map(<[u8]>::to_vec),
+                value: message.payload().map(|value| String::from_utf8(value.to_vec()).unwrap()),
+                headers: message.headers().map_or_else(Vec::new, |headers| {
+                    let pairs = headers.iter().map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)));
+                    pairs.collect()
+                }),
+                timestamp_ms: message.timestamp().to_millis(),
+            }),
+            Err(KafkaError::PartitionEOF(_)) => ended += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    found
+}
+
+/// The values of a topic as numbers, in order.
+pub(super) fn numbers(options: &Options, topic: &str) -> Vec<usize> {
+    let mut numbers: Vec<usize> =
+        committed(options, topic).iter().map(|found| found.value.as_ref().unwrap().parse().unwrap()).collect();
+    numbers.sort_unstable();
+    numbers
+}
