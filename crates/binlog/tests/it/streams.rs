@@ -160,6 +160,26 @@ fn headers_are_written_as_they_were_read() {
     }
 }
 
+#[test]
+fn a_server_that_knows_more_events_than_there_are_numbers_breaks_nothing() {
+    let (flavor, bytes) = sample("mysql/numbers");
+    let (mut header, body) = Events::new(bytes).next().unwrap().unwrap();
+    // Without its algorithm and checksum, and with header lengths that go on and on.
+    let body = [&body[..body.len() - 5], &[0; 300]].concat();
+    header.event_size = (Header::LENGTH + body.len() + 5) as u32;
+    let mut decoder = Decoder::new(flavor);
+    let format = decoder.decode(&header, &body);
+    assert!(matches!(format, Ok(Event::FormatDescription(format)) if format.has_checksums.is_none()));
+}
+
+#[test]
+fn an_incident_tells_what_the_server_says() {
+    let body = b"\x01\0\x0cevents lost?rest";
+    let mut decoder = Decoder::new(Flavor::Mariadb);
+    let event = decoder.decode_inner(&header(EventType::INCIDENT, body.len()), body).unwrap();
+    assert!(matches!(event, Event::Incident { kind: 1, message: b"events lost?" }), "{event:?}");
+}
+
 /// The header of an event that has no checksum.
 pub(crate) fn header(event_type: EventType, body_bytes: usize) -> Header {
     let event_size = (Header::LENGTH + body_bytes) as u32;

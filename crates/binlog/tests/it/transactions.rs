@@ -1,8 +1,11 @@
 //! How transactions begin and end, XA, savepoints, statement format.
 
-use tidings_binlog::{Event, Statement, Xid};
+use tidings_binlog::{Decoder, Event, EventType, Flavor, Statement, Xid};
 
-use crate::samples::{each, find};
+use crate::{
+    samples::{SERVERS, each, find},
+    streams::header,
+};
 
 /// One word for each event that matters to transactions.
 fn story(name: &str) -> Vec<String> {
@@ -108,4 +111,53 @@ fn queries_tell_their_database_and_error() {
 fn an_xid_is_written_as_xa_commit_takes_it() {
     let xid = Xid { format_id: 7, gtrid: (*b"global").into(), bqual: (*b"branch").into() };
     assert_eq!(xid.to_string(), GLOBAL);
+}
+
+#[test]
+fn a_file_that_is_loaded_in_statement_format_is_a_statement_that_says_so() {
+    for server in SERVERS {
+        let queries = find(&format!("{server}/load_data"), |event| match event {
+            Event::Query(query) if query.loads_file => Some((query.schema.to_owned(), query.text().into_owned())),
+            _ => None,
+        });
+        let [(schema, text)] = &queries[..] else {
+            panic!("{server}: {queries:?}");
+        };
+        assert_eq!(schema, "tidings");
+        assert!(text.starts_with("LOAD DATA LOCAL INFILE 'rows.txt' IGNORE INTO TABLE `t`"), "{server}: {text}");
+    }
+}
+
+/// What the decoder says of a statement.
+fn statement(sql: &str) -> Statement {
+    // No connection, no time, no database, no error, no variables.
+    let body = [&[0; 13][..], b"\0", sql.as_bytes()].concat();
+    let mut decoder = Decoder::new(Flavor::Mysql);
+    match decoder.decode_inner(&header(EventType::QUERY, body.len()), &body).unwrap() {
+        Event::Query(query) => query.statement(),
+        other => panic!("no query: {other:?}"),
+    }
+}
+
+#[test]
+fn statements_are_told_apart_however_they_are_written() {
+    for begin in ["BEGIN", "begin", " BEGIN ;", "START TRANSACTION", "start  transaction"] {
+        assert_eq!(statement(begin), Statement::Begin, "{begin}");
+    }
+    assert_eq!(statement("COMMIT"), Statement::Commit);
+    assert_eq!(statement("ROLLBACK"), Statement::Rollback);
+    for back in ["ROLLBACK TO `a`", "rollback to a"] {
+        assert_eq!(statement(back), Statement::RollbackToSavepoint, "{back}");
+    }
+    let xid = Xid { format_id: 1, gtrid: (*b"\0\xff").into(), bqual: (*b"").into() };
+    for commit in ["XA COMMIT X'00ff',X'',1", "xa  commit x'00FF', x'', 1", "XA COMMIT X'00ff',X'',1 ONE PHASE"] {
+        assert_eq!(statement(commit), Statement::XaCommit(xid.clone()), "{commit}");
+    }
+    for other in ["XA RECOVER", "XA COMMIT 'name'", "XA COMMIT X'0',X'',1", "XA COMMIT X'00',X'',1,1", "XA"] {
+        assert_eq!(statement(other), Statement::XaOther, "{other}");
+    }
+    let long = format!("INSERT INTO t VALUES ('{}')", "BEGIN".repeat(200));
+    for other in ["", "BEGINNING", "INSERT INTO t VALUES ('BEGIN')", "COMMITTED", "é", &long] {
+        assert_eq!(statement(other), Statement::Other, "{other}");
+    }
 }
