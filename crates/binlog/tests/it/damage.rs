@@ -168,7 +168,11 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_at_all_break_the_decoder(event_type: u8, body in prop::collection::vec(any::<u8>(), 0..200), is_mysql: bool) {
+    fn no_bytes_at_all_break_the_decoder(
+        event_type: u8,
+        body in prop::collection::vec(any::<u8>(), 0..200),
+        is_mysql: bool,
+    ) {
         let flavor = if is_mysql { Flavor::Mysql } else { Flavor::Mariadb };
         let mut decoder = Decoder::new(flavor).limit_uncompressed(UNCOMPRESSED_BYTES_MAX);
         let header = crate::streams::header(tidings_binlog::EventType(event_type), body.len());

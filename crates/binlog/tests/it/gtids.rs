@@ -142,7 +142,9 @@ proptest! {
     }
 
     #[test]
-    fn a_position_is_the_last_gtid_of_each_domain(parts in prop::collection::vec((0u32..4, 0u32..3, 0u64..100), 0..30)) {
+    fn a_position_is_the_last_gtid_of_each_domain(
+        parts in prop::collection::vec((0u32..4, 0u32..3, 0u64..100), 0..30),
+    ) {
         let gtids = parts.iter().map(|(domain_id, server_id, sequence)| mariadb::Gtid {
             domain_id: *domain_id,
             server_id: *server_id,
@@ -156,7 +158,10 @@ proptest! {
     }
 
     #[test]
-    fn no_text_and_no_bytes_break_the_readers(text in "[0-9a-f:, _-]{0,80}", bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn no_text_and_no_bytes_break_the_readers(
+        text in "[0-9a-f:, _-]{0,80}",
+        bytes in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
         if let Ok(set) = text.parse::<Set>() {
             prop_assert_eq!(set.to_string().parse::<Set>().unwrap(), set);
         }

@@ -10,7 +10,8 @@ fn documents_are_written_as_mysql_itself_writes_them() {
     let rows = rows("mysql/json");
     // As `SELECT j FROM documents` answers.
     let expected = [
-        r#"+ 1 | json {"": null, "f": false, "t": true, "bb": {"o": {}, "ä": []}, "text": "a\"b\\c\n\u0001 🚀"} | 1 | json 1"#,
+        "+ 1 | json {\"\": null, \"f\": false, \"t\": true, \"bb\": {\"o\": {}, \"ä\": []}, \
+         \"text\": \"a\\\"b\\\\c\\n\\u0001 🚀\"} | 1 | json 1",
         "+ 2 | json [0, -1, 32767, -32768, 65535, 65536, 2147483647, -2147483648, 4294967295, 4294967296, \
          9223372036854775807, -9223372036854775808, 18446744073709551615] | 2 | json 2",
         r#"+ 3 | json [0.1, 1.0, -1.5e300, 1e20, 123456789.25] | 3 | json "s""#,

@@ -76,14 +76,14 @@ fn minimal_metadata_has_no_names_and_no_metadata_has_nothing() {
 #[test]
 fn classes_of_columns_are_counted_as_each_server_counts_them() {
     // Were UUID, INET6 or geometries counted wrongly, `lat` and `wide` would have others' collations.
-    let mariadb = table("mariadb/types");
+    let mariadb = table("mariadb/own_types");
     assert_eq!(column(&mariadb, "lat").collation, Some(8));
     assert_eq!(column(&mariadb, "wide").collation, Some(35));
     assert_eq!(column(&mariadb, "j").collation, Some(46));
     for (name, bytes) in [("u", 16), ("i6", 16), ("i4", 4), ("cb", 4)] {
         assert_eq!(column(&mariadb, name).fixed_bytes, Some(bytes), "{name}");
     }
-    let mysql = table("mysql/types");
+    let mysql = table("mysql/own_types");
     assert_eq!(column(&mysql, "lat").collation, Some(8));
     assert_eq!(column(&mysql, "last").collation, Some(255));
     assert_eq!([column(&mysql, "g").collation, column(&mysql, "j").collation], [None, None]);

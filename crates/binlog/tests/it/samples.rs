@@ -22,7 +22,7 @@ pub(crate) const ALL: &[(&str, Flavor, &[u8])] = &[
     ("mariadb/times", Flavor::Mariadb, include_bytes!("../data/mariadb/times.binlog")),
     ("mariadb/transactions", Flavor::Mariadb, include_bytes!("../data/mariadb/transactions.binlog")),
     ("mariadb/two_tables", Flavor::Mariadb, include_bytes!("../data/mariadb/two_tables.binlog")),
-    ("mariadb/types", Flavor::Mariadb, include_bytes!("../data/mariadb/types.binlog")),
+    ("mariadb/own_types", Flavor::Mariadb, include_bytes!("../data/mariadb/own_types.binlog")),
     ("mysql/compressed", Flavor::Mysql, include_bytes!("../data/mysql/compressed.binlog")),
     ("mysql/gtids", Flavor::Mysql, include_bytes!("../data/mysql/gtids.binlog")),
     ("mysql/gtids_2", Flavor::Mysql, include_bytes!("../data/mysql/gtids_2.binlog")),
@@ -41,7 +41,7 @@ pub(crate) const ALL: &[(&str, Flavor, &[u8])] = &[
     ("mysql/times", Flavor::Mysql, include_bytes!("../data/mysql/times.binlog")),
     ("mysql/transactions", Flavor::Mysql, include_bytes!("../data/mysql/transactions.binlog")),
     ("mysql/two_tables", Flavor::Mysql, include_bytes!("../data/mysql/two_tables.binlog")),
-    ("mysql/types", Flavor::Mysql, include_bytes!("../data/mysql/types.binlog")),
+    ("mysql/own_types", Flavor::Mysql, include_bytes!("../data/mysql/own_types.binlog")),
 ];
 
 /// Both servers' names.
