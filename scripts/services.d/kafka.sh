@@ -15,10 +15,10 @@ kafka_brokers() {
 
 kafka_forget() {
     local data
-    for data in "$set_dir"/kafka-[1-9]; do
+    for data in "$set_dir"/kafka-[1-9]/data; do
         [[ ! -e $data ]] || return 0
     done
-    rm -f "$set_dir/kafka-brokers" "$set_dir/kafka-cluster"
+    rm -rf "$set_dir"/kafka-*
 }
 
 # The directory with the jars, filled at first use.
@@ -29,16 +29,18 @@ kafka_jars() {
     if [[ ! -d $jars ]]; then
         (
             lock kafka-jars
-            [[ ! -d $jars ]] || exit 0
-            echo "services: fetching Apache Kafka $version" >&2
-            rm -rf "$jars.new"
-            mvn --batch-mode --quiet --file "$pom" dependency:copy-dependencies \
-                -DincludeScope=runtime -DoutputDirectory="$jars.new" </dev/null >&2
-            mv "$jars.new" "$jars"
-            kafka_learn "$jars"
-        ) || die "Apache Kafka could not be fetched"
+            [[ -d $jars ]] || { kafka_fetch "$pom" "$jars" && kafka_learn "$jars"; }
+        ) >&2 </dev/null || die "Apache Kafka could not be fetched"
     fi
     echo "$jars"
+}
+
+kafka_fetch() {
+    echo "services: fetching Apache Kafka ${2##*-}"
+    rm -rf "$2.new" &&
+        mvn --batch-mode --quiet -Dstyle.color=never --file "$1" dependency:copy-dependencies \
+            -DincludeScope=runtime -DoutputDirectory="$2.new" &&
+        mv "$2.new" "$2"
 }
 
 # Runs a node once for Java to keep what it found out about its classes. Measured on two idle cores: 1.0 s from
@@ -48,7 +50,7 @@ kafka_learn() {
     if TIDINGS_SERVICES_KAFKA_LEARN=$1/classes.new "$services" up --set learning kafka-1 &&
         "$services" down --set learning --wipe kafka-1; then
         mv "$1/classes.new" "$1/classes.jsa" || true
-    fi >&2
+    fi
 }
 
 kafka_start() {

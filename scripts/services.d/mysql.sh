@@ -19,12 +19,11 @@ mysql_fetch() {
     local download=$shared_dir/mysql.download unpacked=$1.new deb as_root PATH=$PATH:/usr/sbin:/sbin
     find_root scripts/services up mysql
     echo "services: fetching MySQL from Debian sid"
-    "${as_root[@]}" rm -rf "$download" "$unpacked"
+    "${as_root[@]}" rm -rf "$download" "$unpacked" && mkdir "$unpacked" || return 1
     "${as_root[@]}" debootstrap --variant=minbase --download-only \
         --include=mysql-server-core,mysql-client-core sid "$download" \
         ${TIDINGS_SERVICES_DEBIAN_MIRROR:+"$TIDINGS_SERVICES_DEBIAN_MIRROR"} >"$shared_dir/mysql.log" 2>&1 ||
         die "debootstrap failed; its log: $shared_dir/mysql.log"
-    mkdir "$unpacked"
     # Of the system that debootstrap would build, a server needs itself and the libraries.
     for deb in "$download"/var/cache/apt/archives/{mysql,lib,zlib}*.deb; do
         dpkg-deb --extract "$deb" "$unpacked" || return 1
