@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154  # set_dir and its like are set by scripts/services
 
 answer_limit_seconds=90
-stop_limit_seconds=20
+stop_limit_seconds=60
 log_bytes_max=$((10 * 1024 * 1024))
 
 # Holds a lock until this process ends. Only for subshells that do one thing.
@@ -80,9 +80,9 @@ spawn() {
         cd /
         exec setsid "$@" </dev/null >>"$log" 2>&1
     ) &
-    local started_and_state
-    started_and_state=$(started_and_state "$!") || true
-    echo "$! ${started_and_state% *}" >"$dir/pid"
+    local started
+    started=$(started_and_state "$!") || true
+    echo "$! ${started% *}" >"$dir/pid"
 }
 
 wait_until_dead() {
