@@ -159,8 +159,11 @@ fn integer(column: &Column, number: i64) -> Cow<'static, str> {
 }
 
 fn decimal(text: &str) -> Cow<'_, str> {
-    let Some((whole, fraction)) = text.split_once('.') else { return Cow::Borrowed(text) };
-    let (complete, rest) = fraction.split_at(fraction.len() / 9 * 9);
+    let parts = text.split_once('.').and_then(|(whole, fraction)| {
+        let (complete, rest) = fraction.split_at_checked(fraction.len() / 9 * 9)?;
+        Some((whole, complete, rest))
+    });
+    let Some((whole, complete, rest)) = parts else { return Cow::Borrowed(text) };
     if rest.is_empty() || rest.bytes().any(|digit| digit != b'0') {
         Cow::Borrowed(text)
     } else if complete.is_empty() {

@@ -65,7 +65,7 @@ fn any_value() -> impl Strategy<Value = Value<'static>> {
         any::<u64>().prop_map(Value::Bit),
         any::<u16>().prop_map(Value::Year),
         any_date().prop_map(Value::Date),
-        (any_date(), clock.clone()).prop_map(|(date, (hours, minutes, seconds, micros))| {
+        (any_date(), clock).prop_map(|(date, (hours, minutes, seconds, micros))| {
             Value::DateTime(DateTime { date, hours, minutes, seconds, micros })
         }),
         (any::<bool>(), any::<u16>(), clock).prop_map(|(is_negative, hours, (_, minutes, seconds, micros))| {
