@@ -13,7 +13,7 @@ use crate::{
     event::{self, FormatDescription, Query, Rotate, XaPrepare},
     gtid::{mariadb, mysql},
     limits::UNCOMPRESSED_BYTES_MAX,
-    table::table_id,
+    table::{Described, table_id},
 };
 
 /// Which family of servers wrote the binlog.
@@ -87,7 +87,7 @@ impl Decoder {
     fn decode_stripped<'a>(&mut self, header: &Header, body: framing::Body<'a>) -> Result<Event<'a>, Error> {
         let bytes = body.bytes;
         Ok(match header.event_type {
-            EventType::TABLE_MAP => Event::TableMap(self.table_map(bytes)?),
+            EventType::TABLE_MAP => self.table_map(bytes)?,
             EventType::QUERY => Event::Query(Query::read(bytes)?),
             EventType::EXECUTE_LOAD_QUERY => Event::Query(Query::read_load(bytes)?),
             EventType::MARIADB_QUERY_COMPRESSED => {
@@ -151,10 +151,13 @@ impl Decoder {
         Ok(Event::FormatDescription(format))
     }
 
-    fn table_map(&mut self, body: &[u8]) -> Result<Arc<Table>, Error> {
+    fn table_map<'a>(&mut self, body: &[u8]) -> Result<Event<'a>, Error> {
         let mut cursor = Cursor::new(body, "table map");
         let id = table_id(&mut cursor, self.framing.table_id_bytes(EventType::TABLE_MAP))?;
-        self.tables.map(id, cursor.rest(), self.flavor)
+        Ok(match self.tables.map(id, cursor.rest(), self.flavor)? {
+            Described::Table(table) => Event::TableMap(table),
+            Described::Unreadable(table) => Event::UnreadableTable(table),
+        })
     }
 
     fn rows<'a>(&mut self, kind: RowsKind, event_type: EventType, body: &'a [u8]) -> Result<Event<'a>, Error> {
@@ -174,9 +177,12 @@ impl Decoder {
         if ends_statement {
             self.tables.end_statement();
         }
-        let Some(table) = table else {
-            let is_dummy = ends_statement && (id == DUMMY_TABLE_ID || id == DUMMY_TABLE_ID_WIDE);
-            return if is_dummy { Ok(Event::NoRows) } else { Err(Error::NoTableMap { table_id: id }) };
+        let is_dummy = ends_statement && (id == DUMMY_TABLE_ID || id == DUMMY_TABLE_ID_WIDE);
+        let table = match table {
+            Some(Described::Table(table)) => table,
+            Some(Described::Unreadable(table)) => return Ok(Event::UnreadableRows(table)),
+            None if is_dummy => return Ok(Event::NoRows),
+            None => return Err(Error::NoTableMap { table_id: id }),
         };
         let columns = cursor.packed_length()?;
         if columns != table.columns().len() {

@@ -60,18 +60,6 @@ pub enum Error {
         /// What is wrong with the value.
         source: Box<Error>,
     },
-    /// The table has a column of a type that is not known here, so its rows cannot be read.
-    #[error("column {column} of `{schema}`.`{table}` has the unknown type {code}")]
-    UnknownColumnType {
-        /// Database of the table.
-        schema: String,
-        /// Name of the table.
-        table: String,
-        /// Position of the column, from 0.
-        column: usize,
-        /// The server's code for the type.
-        code: u8,
-    },
     /// The table has more or fewer columns than it should.
     #[error("`{schema}`.`{table}` has {found} columns, {expected} were expected")]
     ColumnCount {

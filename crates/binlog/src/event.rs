@@ -21,7 +21,10 @@ pub(crate) use {
     gtid::{mariadb as mariadb_gtid, mysql as mysql_gtid, mysql_tagged as mysql_tagged_gtid},
 };
 
-use crate::{EventType, Rows, Table, gtid::mariadb, gtid::mysql};
+use crate::{
+    EventType, Rows, Table, UnreadableTable,
+    gtid::{mariadb, mysql},
+};
 
 /// An event, decoded as far as it is borrowed from its bytes; rows are decoded one by one by
 /// [`Rows::reader`].
@@ -56,6 +59,10 @@ pub enum Event<'a> {
     TableMap(Arc<Table>),
     /// Rows.
     Rows(Rows<'a>),
+    /// Rows of a table will follow that cannot be read.
+    UnreadableTable(Arc<UnreadableTable>),
+    /// Rows of such a table. **They are lost to whoever goes on.**
+    UnreadableRows(Arc<UnreadableTable>),
     /// There is nothing to send, and the server is alive.
     Heartbeat(Heartbeat<'a>),
     /// The statement that the rows which follow come from, in the client's character set.

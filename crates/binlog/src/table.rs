@@ -60,6 +60,29 @@ pub struct Column {
     pub fixed_bytes: Option<u16>,
 }
 
+/// A table that has a column of a type which is not known here. Its rows cannot be read; those of other
+/// tables can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableTable {
+    /// The server's number for the table.
+    pub id: u64,
+    /// The database it is in.
+    pub schema: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Position of the column, from 0.
+    pub column: usize,
+    /// The server's code for the column's type.
+    pub code: u8,
+}
+
+/// What a table map tells.
+#[derive(Clone, Debug)]
+pub(crate) enum Described {
+    Table(Arc<Table>),
+    Unreadable(Arc<UnreadableTable>),
+}
+
 /// What the database says of a column where the binlog is silent: the source for
 /// [`Table::with_schema`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,6 +99,15 @@ pub struct ColumnSchema {
 
 /// Collation of what is bytes and not text.
 const BINARY_COLLATION: u16 = 63;
+
+impl Described {
+    pub(crate) fn id(&self) -> u64 {
+        match self {
+            Self::Table(table) => table.id(),
+            Self::Unreadable(table) => table.id,
+        }
+    }
+}
 
 impl Table {
     /// The server's number for the table, valid until it opens the table anew.

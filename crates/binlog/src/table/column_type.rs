@@ -113,22 +113,10 @@ pub enum ColumnType {
     Null,
 }
 
-/// Why a type could not be read.
-pub(super) enum Refusal {
-    Unknown,
-    Broken(Error),
-}
-
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        Self::Broken(error)
-    }
-}
-
 impl ColumnType {
-    /// Reads the metadata of a type that has the server's `code`.
-    pub(super) fn read(code: u8, metadata: &mut Cursor<'_>) -> Result<Self, Refusal> {
-        Ok(match code {
+    /// Reads the metadata of a type that has the server's `code`; nothing if the code is not known.
+    pub(super) fn read(code: u8, metadata: &mut Cursor<'_>) -> Result<Option<Self>, Error> {
+        Ok(Some(match code {
             1 | 244 => Self::TinyInt,
             2 => Self::SmallInt,
             3 => Self::Int,
@@ -157,8 +145,8 @@ impl ColumnType {
             249..=252 => Self::Blob { length_bytes: length_bytes(metadata)? },
             247 | 248 | 254 => string(code, metadata)?,
             255 => Self::Geometry { length_bytes: length_bytes(metadata)? },
-            _ => return Err(Refusal::Unknown),
-        })
+            _ => return Ok(None),
+        }))
     }
 
     /// Digits after the second's point that a time of this type is shown with; 0 for other types.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Column, ColumnType, Table, column_type::Refusal, layout, optional};
+use super::{Column, ColumnType, Described, Table, UnreadableTable, layout, optional};
 use crate::{Error, Flavor, cursor::Cursor, limits::COLUMNS_MAX};
 
 /// The id at the front of a table map or of rows: 6 bytes, 4 in versions long gone.
@@ -10,7 +10,7 @@ pub(crate) fn table_id(cursor: &mut Cursor<'_>, bytes: usize) -> Result<u64, Err
     cursor.little(bytes)
 }
 
-impl Table {
+impl Described {
     /// Reads the body of a TABLE_MAP event, after the id.
     pub(crate) fn read(id: u64, body: &[u8], flavor: Flavor) -> Result<Self, Error> {
         let mut cursor = Cursor::new(body, "table map");
@@ -26,21 +26,18 @@ impl Table {
         let mut metadata = Cursor::new(cursor.packed_bytes()?, "column metadata of a table map");
         let nullable = cursor.take(count.div_ceil(8))?;
         let mut columns = Vec::with_capacity(count);
-        for (position, code) in codes.iter().enumerate() {
-            let kind = ColumnType::read(*code, &mut metadata).map_err(|refusal| match refusal {
-                Refusal::Unknown => Error::UnknownColumnType {
-                    schema: schema.to_string(),
-                    table: name.to_string(),
-                    column: position,
-                    code: *code,
-                },
-                Refusal::Broken(error) => error,
-            })?;
-            columns.push(Column::new(kind, bit(nullable, position)));
+        for (column, code) in codes.iter().enumerate() {
+            // How much metadata an unknown type has is unknown too, so nothing after it can be read.
+            let Some(kind) = ColumnType::read(*code, &mut metadata)? else {
+                let unreadable = UnreadableTable { id, schema, name, column, code: *code };
+                return Ok(Self::Unreadable(Arc::new(unreadable)));
+            };
+            columns.push(Column::new(kind, bit(nullable, column)));
         }
         let primary_key = optional::read(cursor.rest(), &mut columns, flavor)?;
         let layout = layout(&columns);
-        Ok(Self { id, schema, name, columns: columns.into(), primary_key, layout })
+        let table = Table { id, schema, name, columns: columns.into(), primary_key, layout };
+        Ok(Self::Table(Arc::new(table)))
     }
 }
 

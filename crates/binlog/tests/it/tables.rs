@@ -140,12 +140,28 @@ fn fixed_binary_columns_and_members_can_come_from_the_schema() {
 }
 
 #[test]
-fn a_column_of_an_unknown_type_names_itself() {
-    let unknown = ModelColumn { code: 200, metadata: Vec::new(), unsigned: None };
-    let map = table_map(&[ModelColumn { code: 3, ..unknown.clone() }, unknown]);
-    let refused = Decoder::new(Flavor::Mysql).decode_inner(&header(EventType::TABLE_MAP, map.len()), &map);
-    let error = refused.unwrap_err();
-    assert_eq!(error.to_string(), "column 1 of `s`.`t` has the unknown type 200");
+fn a_table_that_has_an_unknown_type_is_named_and_disturbs_no_other() {
+    let int = ModelColumn { code: 3, metadata: Vec::new(), unsigned: None };
+    let unknown = ModelColumn { code: 200, ..int.clone() };
+    let mut decoder = Decoder::new(Flavor::Mysql);
+    let mut decode = |event_type, body: &[u8]| {
+        let event = decoder.decode_inner(&header(event_type, body.len()), body).unwrap();
+        match event {
+            Event::UnreadableTable(table) => {
+                format!("table {}.{} {} {}", table.schema, table.name, table.column, table.code)
+            }
+            Event::UnreadableRows(table) => format!("rows of {}", table.name),
+            Event::TableMap(_) => "table".to_owned(),
+            Event::Rows(rows) => format!("rows {}", rows.reader().filter_map(Result::ok).count()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut other = table_map(std::slice::from_ref(&int));
+    other[0] = 2;
+    assert_eq!(decode(EventType::TABLE_MAP, &table_map(&[int, unknown])), "table s.t 1 200");
+    assert_eq!(decode(EventType::TABLE_MAP, &other), "table");
+    assert_eq!(decode(EventType::WRITE_ROWS, &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 2, 3, 0, 9, 9]), "rows of t");
+    assert_eq!(decode(EventType::WRITE_ROWS, &[2, 0, 0, 0, 0, 0, 1, 0, 2, 0, 1, 1, 0, 7, 0, 0, 0]), "rows 1");
 }
 
 #[test]
