@@ -65,5 +65,5 @@ pub use events::{Events, MAGIC};
 pub use header::Header;
 pub use json::{Json, JsonDiff, JsonDiffs, JsonOperation};
 pub use rows::{Change, Row, RowReader, Rows};
-pub use table::{Column, ColumnSchema, ColumnType, Table, UnreadableTable};
+pub use table::{Charset, Column, ColumnSchema, ColumnType, Table, UnreadableTable};
 pub use value::{Compressed, Date, DateTime, Decimal, Time, Timestamp, Value};

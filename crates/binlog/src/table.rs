@@ -1,11 +1,13 @@
 //! Tables and columns, as table maps describe them.
 
+mod charset;
 pub(crate) mod column_type;
 mod map;
 mod optional;
 
 use std::{borrow::Cow, sync::Arc};
 
+pub use charset::Charset;
 pub use column_type::ColumnType;
 pub(crate) use map::{bit, table_id};
 
@@ -45,10 +47,12 @@ pub struct Column {
     pub name: Option<Arc<str>>,
     /// Whether it holds unsigned numbers; unknown without metadata, and nothing for other types.
     pub unsigned: Option<bool>,
-    /// Number of the collation of a text, ENUM or SET; 63 is binary. MySQL's JSON has none.
+    /// Number of the collation of a text, ENUM or SET, if the table map told it. MySQL's JSON has none.
     pub collation: Option<u16>,
-    /// The members of an ENUM or SET in their order, in the column's character set.
-    pub members: Option<Arc<[Box<[u8]>]>>,
+    /// How texts are encoded, if known.
+    pub charset: Option<Charset>,
+    /// The members of an ENUM or SET in their order.
+    pub members: Option<Arc<[Box<str>]>>,
     /// Number of the kind of geometry, 0 for any.
     pub geometry: Option<u32>,
     /// Dimensions of a VECTOR of MySQL.
@@ -91,14 +95,13 @@ pub struct ColumnSchema {
     pub name: String,
     /// Whether `COLUMN_TYPE` has the word `unsigned`.
     pub unsigned: bool,
+    /// `CHARACTER_SET_NAME`, empty where that is NULL.
+    pub charset: String,
     /// Whether `DATA_TYPE` is `binary`, `uuid`, `inet4` or `inet6`, so that all values are equally long.
     pub is_fixed_binary: bool,
     /// Members of an ENUM or SET, empty for others or if they do not matter.
     pub members: Vec<String>,
 }
-
-/// Collation of what is bytes and not text.
-const BINARY_COLLATION: u16 = 63;
 
 impl Described {
     pub(crate) fn id(&self) -> u64 {
@@ -164,7 +167,10 @@ impl Table {
                 column.unsigned.get_or_insert(known.unsigned);
             }
             if column.members.is_none() && !known.members.is_empty() {
-                column.members = Some(known.members.iter().map(|member| member.as_bytes().into()).collect());
+                column.members = Some(known.members.iter().map(|member| member.as_str().into()).collect());
+            }
+            if !known.charset.is_empty() {
+                column.charset.get_or_insert(Charset::of_name(&known.charset));
             }
             if let (true, ColumnType::Char { bytes_max }) = (known.is_fixed_binary, column.kind) {
                 column.fixed_bytes = Some(bytes_max);
@@ -188,14 +194,20 @@ impl Table {
 
 impl Column {
     fn new(kind: ColumnType, nullable: bool) -> Self {
-        let (name, unsigned, collation, members) = (None, None, None, None);
+        let (name, unsigned, collation, charset, members) = (None, None, None, None, None);
         let (geometry, dimensions, visible, fixed_bytes) = (None, None, None, None);
-        Self { kind, nullable, name, unsigned, collation, members, geometry, dimensions, visible, fixed_bytes }
+        Self { kind, nullable, name, unsigned, collation, charset, members, geometry, dimensions, visible, fixed_bytes }
     }
 
     /// Whether values are bytes and not text: unknown without metadata.
     pub fn is_binary(&self) -> Option<bool> {
-        self.collation.map(|collation| collation == BINARY_COLLATION)
+        self.charset.map(|charset| charset == Charset::Binary)
+    }
+
+    /// The text of a value; nothing if it is bytes, or not a text of the column's character set. Where that
+    /// is not known, UTF-8 is tried.
+    pub fn text<'v>(&self, value: &'v [u8]) -> Option<Cow<'v, str>> {
+        self.charset.unwrap_or(Charset::Utf8).decode(value)
     }
 
     /// The value with the zero bytes that the server strips from the end of a BINARY(n) or UUID before

@@ -35,7 +35,7 @@ pub enum Value<'a> {
     /// DECIMAL, exact.
     Decimal(Decimal<'a>),
     /// Text in the column's character set, or bytes: CHAR, VARCHAR, TEXT, BINARY, BLOB, MariaDB's JSON,
-    /// UUID, INET6. Not padded; see [`Column::pad`](crate::Column::pad).
+    /// UUID, INET6. See [`Column::text`](crate::Column::text) and [`Column::pad`](crate::Column::pad).
     Bytes(&'a [u8]),
     /// What MariaDB's `COMPRESSED` columns hold.
     Compressed(Compressed<'a>),

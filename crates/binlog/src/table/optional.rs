@@ -3,25 +3,31 @@
 //! Most lists have an entry for each column of a class (numbers, texts, ENUM, ...) in the table's
 //! order, not for each column of the table.
 
-use std::sync::Arc;
-
-use super::{BINARY_COLLATION, Column, ColumnType};
+use super::{Charset, Column, ColumnType};
 use crate::{Error, Flavor, cursor::Cursor};
 
 /// Fills what the fields tell into `columns`. The answer is the primary key, if it was told.
 pub(super) fn read(bytes: &[u8], columns: &mut [Column], flavor: Flavor) -> Result<Option<Vec<usize>>, Error> {
     let mut primary_key = None;
+    let mut all_members = Vec::new();
     let mut cursor = Cursor::new(bytes, "optional metadata of a table map");
+    let mut seen = 0u16;
     while !cursor.is_empty() {
         let field = cursor.u8()?;
+        // Each is there once, or it would be filled in again and again.
+        let bit = 1u16.checked_shl(u32::from(field)).unwrap_or(0);
+        if seen & bit != 0 {
+            return Err(cursor.malformed("a field occurs twice"));
+        }
+        seen |= bit;
         let mut value = Cursor::new(cursor.packed_bytes()?, cursor.place());
         match field {
             1 => signs(value, columns),
             2 => default_charset(&mut value, columns, |column| is_text(column, flavor))?,
             3 => charsets(&mut value, columns, |column| is_text(column, flavor))?,
             4 => names(&mut value, columns)?,
-            5 => members(&mut value, columns, |kind| matches!(kind, ColumnType::Set { .. }))?,
-            6 => members(&mut value, columns, |kind| matches!(kind, ColumnType::Enum { .. }))?,
+            5 => members(&mut value, columns, &mut all_members, |kind| matches!(kind, ColumnType::Set { .. }))?,
+            6 => members(&mut value, columns, &mut all_members, |kind| matches!(kind, ColumnType::Enum { .. }))?,
             7 => geometries(&mut value, columns)?,
             8 => primary_key = Some(key(&mut value, columns.len(), false)?),
             9 => primary_key = Some(key(&mut value, columns.len(), true)?),
@@ -33,13 +39,25 @@ pub(super) fn read(bytes: &[u8], columns: &mut [Column], flavor: Flavor) -> Resu
             _ => {}
         }
     }
-    for column in columns {
-        if let (Some(BINARY_COLLATION), ColumnType::Char { bytes_max }) = (column.collation, column.kind) {
+    for column in &mut *columns {
+        column.charset = column.collation.map(Charset::of_collation);
+        if let (Some(Charset::Binary), ColumnType::Char { bytes_max }) = (column.charset, column.kind) {
             column.fixed_bytes = Some(bytes_max);
         }
     }
+    // The members' character set comes after them.
+    for (position, members) in all_members {
+        let Some(column) = columns.get_mut(position) else {
+            continue;
+        };
+        let text = |member: &[u8]| column.text(member).unwrap_or_else(|| String::from_utf8_lossy(member)).into();
+        column.members = Some(members.into_iter().map(text).collect());
+    }
     Ok(primary_key)
 }
+
+/// The position of an ENUM or SET, and its members as bytes.
+type Members<'a> = (usize, Vec<&'a [u8]>);
 
 fn is_text(column: &Column, flavor: Flavor) -> bool {
     match column.kind {
@@ -120,20 +138,20 @@ fn names(value: &mut Cursor<'_>, columns: &mut [Column]) -> Result<(), Error> {
     Ok(())
 }
 
-fn members(
-    value: &mut Cursor<'_>,
-    columns: &mut [Column],
+fn members<'a>(
+    value: &mut Cursor<'a>,
+    columns: &[Column],
+    all: &mut Vec<Members<'a>>,
     is_of_class: impl Fn(ColumnType) -> bool,
 ) -> Result<(), Error> {
-    for column in columns.iter_mut().filter(|column| is_of_class(column.kind)) {
+    for (position, _) in columns.iter().enumerate().filter(|(_, column)| is_of_class(column.kind)) {
         let count = value.packed_length()?;
         // Each member takes a byte at least, so that no more memory is taken than bytes were sent.
         if count > value.len() {
             return Err(value.malformed("an ENUM or SET has more members than bytes"));
         }
-        let members: Result<Arc<[Box<[u8]>]>, Error> =
-            (0..count).map(|_| value.packed_bytes().map(Box::from)).collect();
-        column.members = Some(members?);
+        let members: Result<Vec<&[u8]>, Error> = (0..count).map(|_| value.packed_bytes()).collect();
+        all.push((position, members?));
     }
     Ok(())
 }

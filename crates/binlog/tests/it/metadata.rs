@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidings_binlog::{Column, ColumnType, Event, Table};
+use tidings_binlog::{Charset, Column, ColumnType, Event, Table};
 
 use crate::samples::{SERVERS, find};
 
@@ -19,12 +19,7 @@ fn column<'t>(table: &'t Table, name: &str) -> &'t Column {
 }
 
 fn members(column: &Column) -> Vec<&str> {
-    column
-        .members
-        .iter()
-        .flat_map(|members| members.iter())
-        .map(|member| std::str::from_utf8(member).unwrap())
-        .collect()
+    column.members.iter().flat_map(|members| members.iter()).map(|member| &**member).collect()
 }
 
 #[test]
@@ -92,5 +87,52 @@ fn classes_of_columns_are_counted_as_each_server_counts_them() {
     assert_eq!([column(&mysql, "hidden").visible, column(&mysql, "last").visible], [Some(false), Some(true)]);
     for table in [&mariadb, &mysql] {
         assert_eq!([column(table, "g").geometry, column(table, "p").geometry], [Some(0), Some(1)]);
+    }
+}
+
+#[test]
+fn texts_are_read_by_the_character_set_of_their_column() {
+    // Of the first row: the column, and its text.
+    let samples = [
+        ("mariadb/texts", "lat", "café"),
+        ("mysql/texts_minimal", "", "café"),
+        ("mysql/texts", "c255", "été 🚀"),
+        ("mariadb/own_types", "wide", "abc"),
+        ("mysql/own_types", "lat", "é"),
+    ];
+    for (name, column_name, expected) in samples {
+        let texts = find(name, |event| {
+            let Event::Rows(rows) = event else {
+                return None;
+            };
+            let position = rows.table().position(column_name).unwrap_or(3);
+            let row = rows.reader().next()?.unwrap();
+            Some(rows.table().columns()[position].text(row.after[position].as_bytes()?)?.into_owned())
+        });
+        assert_eq!(texts[0], expected, "{name}");
+    }
+}
+
+#[test]
+fn every_character_set_that_is_known_is_decoded_or_refused() {
+    let decode = |name, bytes| Charset::of_name(name).decode(bytes).map(|text| text.into_owned());
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(decode("utf8mb3", "é".as_bytes()), some("é"));
+    assert_eq!(decode("ascii", b"a"), some("a"));
+    assert_eq!(decode("latin1", b"\x80\x81\x9f\xe9"), some("€\u{81}Ÿé"));
+    assert_eq!(decode("ucs2", b"\x00a\x20\xac"), some("a€"));
+    assert_eq!(decode("utf16", b"\xd8\x3d\xde\x80"), some("🚀"));
+    assert_eq!(decode("utf16le", b"\x3d\xd8\x80\xde"), some("🚀"));
+    assert_eq!(decode("utf32", b"\x00\x01\xf6\x80"), some("🚀"));
+    for (name, bytes) in [
+        ("binary", &b"a"[..]),
+        ("gbk", b"a"),
+        ("utf8mb4", b"\xff"),
+        ("utf16", b"\xd8\x3d"),
+        ("utf16", b"a"),
+        ("utf32", b"\x00\x01\xf6"),
+        ("utf32", b"\x00\x11\x00\x00"),
+    ] {
+        assert_eq!(decode(name, bytes), None, "{name}");
     }
 }
