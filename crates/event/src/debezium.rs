@@ -8,7 +8,7 @@
 //! |---|---|
 //! | topic | the column `aggregatetype`, after [`Options::topic_regex`]; `outbox.event.` before it by default |
 //! | key | the column `aggregateid`, through [`Options::key_converter`] |
-//! | value | the column `payload`, through [`Options::value_converter`]; an object where a column is placed in the envelope |
+//! | value | the column `payload`, through [`Options::value_converter`]; with columns in the envelope an object |
 //! | headers | `id` and each column that is placed there, as plain text |
 //! | partition | none (Kafka's own choice, by key), or a column that is placed there |
 //! | timestamp | a column, or when the relay read the row |

@@ -168,7 +168,9 @@ proptest! {
 
     #[test]
     fn every_number_reads_back_from_the_text_that_java_would_print(single in any::<f32>(), double in any::<f64>()) {
-        let shown = |declared: &str, value| text(&Column::new("x", declared), &value, Zone::default()).unwrap().into_owned();
+        let shown = |declared: &str, value| {
+            text(&Column::new("x", declared), &value, Zone::default()).unwrap().into_owned()
+        };
         prop_assert_eq!(shown("float", Value::Float(single)).parse::<f32>().unwrap(), single);
         prop_assert_eq!(shown("double", Value::Double(double)).parse::<f64>().unwrap(), double);
     }
