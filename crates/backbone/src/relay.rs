@@ -7,6 +7,7 @@
 mod change;
 mod checkpoint;
 pub mod dead_letter;
+pub mod format;
 mod record;
 mod seen;
 pub mod sink;
@@ -14,6 +15,7 @@ pub mod sink;
 pub use change::{Changes, ColumnNames, Places, Table};
 pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, TableSeen};
 pub use dead_letter::{DeadLetter, Parked};
+pub use format::{Format, Formatter, Route};
 pub use record::Record;
 pub use seen::{Gap, Seen};
 pub use sink::{Sink, WriteError};

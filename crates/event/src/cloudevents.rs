@@ -41,6 +41,7 @@
 use crate::{Error, Event};
 
 mod attributes;
+pub mod foreign;
 pub mod json;
 pub mod protobuf;
 mod rules;

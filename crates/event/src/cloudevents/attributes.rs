@@ -91,12 +91,12 @@ pub(super) fn check(event: &Event) -> Result<(), Error> {
     doubled.map_or(Ok(()), |name| Err(broken(name, "is the name of a field of the metadata")))
 }
 
-fn check_schema_version(version: u32) -> Result<i32, Error> {
+pub(super) fn check_schema_version(version: u32) -> Result<i32, Error> {
     let version = i32::try_from(version).ok().filter(|version| *version > 0);
     version.ok_or_else(|| broken("schemaversion", "must be from 1 to 2147483647"))
 }
 
-fn metadata_of<'a>(metadata: &'a Metadata, attributes: &mut Vec<(&'a str, Attribute<'a>)>) {
+pub(super) fn metadata_of<'a>(metadata: &'a Metadata, attributes: &mut Vec<(&'a str, Attribute<'a>)>) {
     let mut left = Metadata::default();
     let known = [
         ("traceparent", &metadata.traceparent, &mut left.traceparent),
@@ -163,7 +163,7 @@ pub(super) fn read(mut attributes: Attributes, payload: Box<RawValue>) -> Result
 }
 
 /// Whether an entry of [`Metadata::other`] can be an attribute of its own name.
-fn is_free(name: &str) -> bool {
+pub(super) fn is_free(name: &str) -> bool {
     is_name(name) && name != "data" && !KNOWN.contains(&name)
 }
 

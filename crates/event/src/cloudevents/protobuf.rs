@@ -100,7 +100,7 @@ fn read_moment(name: &str, moment: message::Timestamp) -> Result<Timestamp, Erro
     Timestamp::from_seconds(moment.seconds, nanos)
 }
 
-fn write((name, attribute): (&str, Attribute<'_>)) -> message::Entry {
+pub(super) fn write((name, attribute): (&str, Attribute<'_>)) -> message::Entry {
     let attr = match attribute {
         Attribute::Text(text) => message::Attr::Text(text.into_owned()),
         Attribute::Uri(text) => message::Attr::Uri(text.to_owned()),
@@ -117,27 +117,27 @@ fn write((name, attribute): (&str, Attribute<'_>)) -> message::Entry {
 
 /// The messages of `cloudevents.proto` of the specification 1.0.2, by hand: they are small and frozen,
 /// and a build needs no `protoc`.
-mod message {
+pub(super) mod message {
     #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct CloudEvent {
+    pub(in crate::cloudevents) struct CloudEvent {
         #[prost(string, tag = "1")]
-        pub(super) id: String,
+        pub(in crate::cloudevents) id: String,
         #[prost(string, tag = "2")]
-        pub(super) source: String,
+        pub(in crate::cloudevents) source: String,
         #[prost(string, tag = "3")]
-        pub(super) spec_version: String,
+        pub(in crate::cloudevents) spec_version: String,
         #[prost(string, tag = "4")]
-        pub(super) r#type: String,
+        pub(in crate::cloudevents) r#type: String,
         /// A map on paper. On the wire a map is a list of entries, and as a list it is read and
         /// written without sorting, and tells where a name occurs twice.
         #[prost(message, repeated, tag = "5")]
-        pub(super) attributes: Vec<Entry>,
+        pub(in crate::cloudevents) attributes: Vec<Entry>,
         #[prost(oneof = "Data", tags = "6, 7, 8")]
-        pub(super) data: Option<Data>,
+        pub(in crate::cloudevents) data: Option<Data>,
     }
 
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub(super) enum Data {
+    pub(in crate::cloudevents) enum Data {
         #[prost(bytes = "vec", tag = "6")]
         Binary(Vec<u8>),
         #[prost(string, tag = "7")]
@@ -148,22 +148,22 @@ mod message {
     }
 
     #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Entry {
+    pub(in crate::cloudevents) struct Entry {
         #[prost(string, tag = "1")]
-        pub(super) key: String,
+        pub(in crate::cloudevents) key: String,
         #[prost(message, optional, tag = "2")]
-        pub(super) value: Option<Value>,
+        pub(in crate::cloudevents) value: Option<Value>,
     }
 
     /// `CloudEvent.CloudEventAttributeValue`.
     #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Value {
+    pub(in crate::cloudevents) struct Value {
         #[prost(oneof = "Attr", tags = "1, 2, 3, 4, 5, 6, 7")]
-        pub(super) attr: Option<Attr>,
+        pub(in crate::cloudevents) attr: Option<Attr>,
     }
 
     #[derive(Clone, PartialEq, prost::Oneof)]
-    pub(super) enum Attr {
+    pub(in crate::cloudevents) enum Attr {
         #[prost(bool, tag = "1")]
         Boolean(bool),
         #[prost(int32, tag = "2")]
@@ -182,10 +182,10 @@ mod message {
 
     /// `google.protobuf.Timestamp`.
     #[derive(Clone, Copy, PartialEq, prost::Message)]
-    pub(super) struct Timestamp {
+    pub(in crate::cloudevents) struct Timestamp {
         #[prost(int64, tag = "1")]
-        pub(super) seconds: i64,
+        pub(in crate::cloudevents) seconds: i64,
         #[prost(int32, tag = "2")]
-        pub(super) nanos: i32,
+        pub(in crate::cloudevents) nanos: i32,
     }
 }

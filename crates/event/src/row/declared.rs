@@ -105,6 +105,11 @@ impl Column {
         self.is_unsigned
     }
 
+    /// The label of an ENUM's index, from 1.
+    pub fn label(&self, index: u16) -> Option<&str> {
+        self.labels.get(usize::from(index).checked_sub(1)?).map(String::as_str)
+    }
+
     /// The declared length of BINARY, whose trailing zero bytes the binlog does not hold.
     pub fn binary_length(&self) -> Option<usize> {
         // BINARY without a length is BINARY(1).
