@@ -53,7 +53,7 @@ fn a_message_that_is_too_large_is_written_as_several_and_a_row_that_is_becomes_a
     press.insert(&shop_table(), &[shop_row(6, "b", Some("{}")), shop_row(7, "a", Some("{}"))]);
     let dead: Vec<_> = press.dead.iter().map(|letter| letter.event_id.as_deref().unwrap()).collect();
     assert_eq!(dead, ["2", "4", "6"]);
-    let all: String = press.records.iter().map(|record| value(record)).collect();
+    let all: String = press.records.iter().map(value).collect();
     for id in [1, 3, 5, 7] {
         assert_eq!(all.matches(&format!(r#"{{"id":"{id}""#)).count(), 1, "{id}");
     }
