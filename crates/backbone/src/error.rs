@@ -84,6 +84,53 @@ pub enum Error {
         /// Partitions it should have.
         wanted: i32,
     },
+    /// The database that the relay reads refused or could not be reached.
+    #[error("the relay's source failed while {doing}")]
+    Source {
+        /// What was being done, as a participle.
+        doing: &'static str,
+        /// What the client said.
+        source: mysql_async::Error,
+    },
+    /// The database that the relay reads did not say anything in time: it is frozen, or out of reach.
+    #[error("the relay's source was silent for {} ms", time.as_millis())]
+    SourceSilent {
+        /// The time it was given.
+        time: std::time::Duration,
+    },
+    /// The database ended the binlog's stream without an error, as it does when it shuts down.
+    #[error("the relay's source ended the stream of its binlog")]
+    SourceEnded,
+    /// The database that the relay reads is set up in a way that cannot work.
+    #[error("the relay's source must be set up first: {}", changes.join("; "))]
+    SourceSettings {
+        /// What to change, one sentence for each, with the statement that does it.
+        changes: Vec<String>,
+    },
+    /// Bytes of the binlog could not be read.
+    #[error("the binlog could not be read at {place}")]
+    Binlog {
+        /// File and offset, or the transaction.
+        place: String,
+        /// What is wrong with the bytes.
+        source: tidings_binlog::Error,
+    },
+    /// The source does not give the binlog from where the relay stands.
+    #[error("the source does not give its binlog from {position}")]
+    BinlogRefused {
+        /// Where the relay stands.
+        position: String,
+        /// Why, as far as its answer tells.
+        refusal: crate::relay::Refusal,
+        /// What the source answered.
+        source: mysql_async::Error,
+    },
+    /// The relay cannot go on without somebody's decision.
+    #[error("the relay has stopped: {reason}")]
+    RelayStopped {
+        /// Why, and what to do.
+        reason: String,
+    },
     /// A limit of this crate was exceeded; see [`crate::limits`].
     #[error("{what} exceeds its limit of {limit}")]
     LimitExceeded {
@@ -138,6 +185,7 @@ impl Error {
             Self::Database { source, .. } => is_transient(source),
             Self::PositionMoved { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => true,
             Self::Kafka { .. } | Self::TopicRefused { .. } => true,
+            Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
             _ => false,
         }
     }

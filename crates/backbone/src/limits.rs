@@ -99,3 +99,32 @@ pub const KAFKA_SESSION_TIME_MAX: Duration = Duration::from_secs(6);
 pub const KAFKA_QUEUE_KIB_MAX: u32 = 4_096;
 /// Events after which a projector's position is told to Kafka again, as a hint for tools.
 pub const KAFKA_HINT_EVENTS_MIN: i64 = 1_000;
+/// Records of one batch of the relay.
+pub const RELAY_BATCH_RECORDS_MAX: usize = 8_192;
+/// Bytes of the records of one batch of the relay. Two batches exist at a time: one is being written,
+/// one is being made.
+pub const RELAY_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Pause between two checkpoints while the outbox is quiet and the rest of the database is not.
+pub const RELAY_QUIET_CHECKPOINT_GAP: Duration = Duration::from_secs(1);
+/// Prepared transactions (XA) with outbox rows that may wait for their verdict.
+pub const RELAY_PREPARED_MAX: usize = 256;
+/// Rows that are read from an outbox table at once where the binlog does not hold them.
+pub const RELAY_RECOVERY_PAGE_ROWS: u64 = 1_000;
+/// Bytes of a compressed transaction once it is decompressed.
+pub const RELAY_PAYLOAD_BYTES_MAX: usize = 1 << 30;
+/// Bytes of one packet of the source.
+pub const RELAY_PACKET_BYTES_MAX: usize = 1 << 30;
+/// Time a new connection to the source may take until it can be used.
+pub const RELAY_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Time one question to the source may take.
+pub const RELAY_QUESTION_TIME_MAX: Duration = Duration::from_secs(10);
+/// Heartbeats of the source that may be missing before it counts as frozen.
+pub const RELAY_HEARTBEATS_MISSED_MAX: u32 = 3;
+/// Pause before the relay's first new try while the source or the sink is down; it doubles with each.
+pub const RELAY_BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// Longest pause between such tries.
+pub const RELAY_BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// Pause between looks at a lease: of the holder, that it is still his; of the others, whether it is free.
+pub const RELAY_LEASE_LOOK_GAP: Duration = Duration::from_secs(1);
+/// Time after which the source takes the lease from a holder that is silent.
+pub const RELAY_LEASE_TIME_MAX: Duration = Duration::from_secs(5);

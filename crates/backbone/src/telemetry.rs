@@ -61,3 +61,16 @@ pub fn parked_keys(projector: &str, retrying: i64, dead: i64) {
     gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => "retrying").set(retrying as f64);
     gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => "dead").set(dead as f64);
 }
+
+/// A batch of the relay is in the log, after this many seconds of writing.
+pub(crate) fn relay_batch(records: usize, dead: usize, seconds: f64) {
+    counter!("tidings_relay_records_total").increment(records as u64);
+    counter!("tidings_relay_dead_letters_total").increment(dead as u64);
+    histogram!("tidings_relay_batch_records").record(records as f64);
+    histogram!("tidings_relay_batch_seconds").record(seconds);
+}
+
+/// The relay's source or sink is away and it waits.
+pub(crate) fn relay_backoff() {
+    counter!("tidings_relay_backoffs_total").increment(1);
+}

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::seen::Seen;
+use super::{Parked, seen::Seen};
 use crate::{Error, Result};
 
 /// How far the relay has come: everything before it was acknowledged by the log, nothing after it.
@@ -27,8 +27,8 @@ pub struct Checkpoint {
     /// When the last transaction was written, by the server's clock, in epoch milliseconds.
     pub at_ms: i64,
     /// Keys whose later rows go to the dead letters too, because an earlier one did.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parked: Vec<String>,
+    #[serde(default, skip_serializing_if = "Parked::is_empty")]
+    pub parked: Parked,
     /// Rows that the polling relay has published and must delete before it publishes more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<i64>,
@@ -85,6 +85,13 @@ pub struct TableSeen {
     pub table: String,
     /// The values of its `seq` column.
     pub seen: Seen,
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}:{}", self.file, self.offset)?;
+        if self.gtid.is_empty() { Ok(()) } else { write!(out, " ({})", self.gtid) }
+    }
 }
 
 impl Checkpoint {

@@ -174,6 +174,14 @@ impl Parked {
         Ok(())
     }
 
+    /// Parks these keys in another set too.
+    ///
+    /// # Errors
+    /// As [`Parked::park`].
+    pub(super) fn add_to(&self, others: &mut Self) -> Result<()> {
+        self.keys.iter().try_for_each(|key| others.park(key))
+    }
+
     /// Lets the rows of a key flow again, from the next one on. Answers whether it was parked.
     pub fn release(&mut self, key: &str) -> bool {
         let was_parked = self.keys.remove(key);

@@ -6,6 +6,7 @@ mod idempotency;
 mod ledger;
 mod parking;
 mod projector;
+mod relay;
 mod retention;
 mod sinks;
 mod world;

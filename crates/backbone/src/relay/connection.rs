@@ -1,0 +1,130 @@
+//! Connections to the source, each of which answers in time or counts as broken.
+
+use std::time::Duration;
+
+use mysql_async::{BinaryProtocol, Conn, Opts, OptsBuilder, Params, QueryResult, Row, prelude::Queryable};
+use tidings_binlog::Flavor;
+
+use crate::{
+    Error, Result,
+    limits::{RELAY_CONNECT_TIME_MAX, RELAY_PACKET_BYTES_MAX, RELAY_QUESTION_TIME_MAX},
+};
+
+/// The address of the source, parsed once.
+#[derive(Clone, Debug)]
+pub(super) struct Address(Opts);
+
+impl Address {
+    pub(super) fn parse(url: &str) -> Result<Self> {
+        let source = |error| Error::Source {
+            doing: "reading the address of the relay's source",
+            source: mysql_async::Error::Url(error),
+        };
+        let opts = Opts::from_url(url).map_err(source)?;
+        let builder = OptsBuilder::from_opts(opts)
+            // A socket would outlive what a proxy or a pause of the network does to the address.
+            .prefer_socket(false)
+            .max_allowed_packet(Some(RELAY_PACKET_BYTES_MAX))
+            .stmt_cache_size(8);
+        Ok(Self(builder.into()))
+    }
+
+    /// The database that the address names; empty if it names none.
+    pub(super) fn database(&self) -> &str {
+        self.0.db_name().unwrap_or_default()
+    }
+
+    pub(super) async fn connect(&self) -> Result<Connection> {
+        let connecting = in_time(RELAY_CONNECT_TIME_MAX, Conn::new(self.0.clone()));
+        let conn = connecting.await?.map_err(failed("connecting to the relay's source"))?;
+        let mut connection = Connection { conn, flavor: Flavor::Mysql, version: String::new() };
+        let row: Option<(String,)> = connection.first("asking for the version", "SELECT VERSION()", ()).await?;
+        connection.version = row.map(|(version,)| version).unwrap_or_default();
+        if connection.version.to_ascii_lowercase().contains("mariadb") {
+            connection.flavor = Flavor::Mariadb;
+        }
+        Ok(connection)
+    }
+}
+
+/// A connection that asks and is answered.
+#[derive(Debug)]
+pub(super) struct Connection {
+    conn: Conn,
+    pub(super) flavor: Flavor,
+    pub(super) version: String,
+}
+
+impl Connection {
+    pub(super) async fn run(&mut self, doing: &'static str, sql: &str) -> Result<()> {
+        in_time(RELAY_QUESTION_TIME_MAX, self.conn.query_drop(sql)).await?.map_err(failed(doing))
+    }
+
+    pub(super) async fn first<T>(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+        params: impl Into<Params> + Send,
+    ) -> Result<Option<T>>
+    where
+        T: mysql_async::prelude::FromRow + Send + 'static,
+    {
+        let params = params.into();
+        in_time(RELAY_QUESTION_TIME_MAX, self.conn.exec_first(sql, params)).await?.map_err(failed(doing))
+    }
+
+    pub(super) async fn rows(
+        &mut self,
+        doing: &'static str,
+        sql: &str,
+        params: impl Into<Params> + Send,
+    ) -> Result<Vec<Row>> {
+        let params = params.into();
+        in_time(RELAY_QUESTION_TIME_MAX, self.conn.exec(sql, params)).await?.map_err(failed(doing))
+    }
+
+    /// The same for statements that servers do not prepare, such as some kinds of SHOW.
+    pub(super) async fn text_rows(&mut self, doing: &'static str, sql: &str) -> Result<Vec<Row>> {
+        in_time(RELAY_QUESTION_TIME_MAX, self.conn.query(sql)).await?.map_err(failed(doing))
+    }
+
+    /// Rows from a number on, and up to another; see [`super::select::page`].
+    pub(super) async fn page(&mut self, sql: &str, from: u64, to: Option<u64>) -> Result<Page<'_>> {
+        const DOING: &str = "reading rows of an outbox";
+        let params: Params = to.map_or_else(|| (from,).into(), |to| (from, to).into());
+        let asked = in_time(RELAY_QUESTION_TIME_MAX, self.conn.exec_iter(sql, params)).await?;
+        asked.map(Page).map_err(failed(DOING))
+    }
+
+    /// Gives the bare connection away, for a stream.
+    pub(super) fn into_conn(self) -> Conn {
+        self.conn
+    }
+}
+
+/// Rows that are read one by one, so that a page takes no more memory than its largest row.
+pub(super) struct Page<'c>(QueryResult<'c, 'static, BinaryProtocol>);
+
+impl Page<'_> {
+    pub(super) async fn next(&mut self) -> Result<Option<Row>> {
+        let row = in_time(RELAY_QUESTION_TIME_MAX, self.0.next()).await?;
+        row.map_err(failed("reading rows of an outbox"))
+    }
+}
+
+pub(super) fn failed(doing: &'static str) -> impl FnOnce(mysql_async::Error) -> Error {
+    move |source| Error::Source { doing, source }
+}
+
+/// A frozen server accepts connections and questions, and never answers.
+pub(super) async fn in_time<T>(time: Duration, future: impl Future<Output = T>) -> Result<T> {
+    tokio::time::timeout(time, future).await.map_err(|_| Error::SourceSilent { time })
+}
+
+/// The number of the server's error, if the server said it.
+pub(super) fn server_code(error: &Error) -> Option<u16> {
+    match error {
+        Error::Source { source: mysql_async::Error::Server(error), .. } => Some(error.code),
+        _ => None,
+    }
+}

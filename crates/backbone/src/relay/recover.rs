@@ -1,0 +1,198 @@
+//! Rows that the binlog does not tell of are read from the outbox tables; then the stream is joined.
+//!
+//! It is noted where the stream is to be joined, then the rows are read that were not published: those
+//! in the gaps of what was, and those with higher numbers. All that is committed after the note comes
+//! in the stream; what of it the reading has met already is left out there, by its number. So nothing
+//! is lost, and nothing is doubled, without a long transaction and in constant memory.
+
+use tidings_event::row::{self, Change, Operation, Value};
+
+use super::{
+    Changes, Position, Prepared, Recovery, Table,
+    binlog::{Place, Reader},
+    connection::Connection,
+    definition::{self, Described},
+    options::OutboxTable,
+    outlet::Mark,
+    select, server,
+    status::State,
+};
+use crate::{Error, Result, limits::RELAY_RECOVERY_PAGE_ROWS};
+
+/// Where the stream is joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// Where the binlog ends now, after the tables were read.
+    Table,
+    /// Where the binlog ends now, and the tables are not read.
+    End,
+    /// Where the checkpoint stands, after the tables were read.
+    Here,
+    /// As it was begun before: the relay was stopped in the middle.
+    Again,
+}
+
+impl Reader {
+    /// Whether the relay was stopped while it read the tables.
+    pub(super) fn is_reading_tables(&self) -> bool {
+        self.checkpoint.recovery.as_ref().is_some_and(|recovery| recovery.until.is_none())
+    }
+
+    /// Publishes what the tables hold and was not published, and leaves the checkpoint where the stream
+    /// is to be joined.
+    ///
+    /// # Errors
+    /// The source cannot be reached; or a table has no column by which its rows could be told apart.
+    pub(super) async fn recover(&mut self, connection: &mut Connection, reason: String, begin: Begin) -> Result<()> {
+        if begin != Begin::Again {
+            self.begin(connection, reason, begin).await?;
+        }
+        if begin == Begin::End {
+            return Ok(());
+        }
+        let reason = self.checkpoint.recovery.as_ref().map(|recovery| recovery.reason.clone()).unwrap_or_default();
+        tracing::warn!(reason, from = %self.checkpoint.position, "reading rows from the outbox tables");
+        self.live.state(State::Active, Some(format!("reading the outbox tables: {reason}")));
+        let outboxes = self.outboxes.clone();
+        for outbox in outboxes.iter() {
+            self.read_table(connection, outbox).await?;
+        }
+        let until = server::end(connection).await?;
+        let parse = |position| Place::parse(connection.flavor, position);
+        let is_joined = match (parse(&self.checkpoint.position), parse(&until)) {
+            (Ok(place), Ok(until)) => place.is_at_or_after(&until),
+            _ => false,
+        };
+        self.checkpoint.recovery = (!is_joined).then_some(Recovery { reason, until: Some(until) });
+        let turn = self.outlet.turn().await?;
+        self.hand_over_all(turn).await
+    }
+
+    /// Notes where the stream is to be joined, before any row is read.
+    async fn begin(&mut self, connection: &mut Connection, reason: String, begin: Begin) -> Result<()> {
+        if begin != Begin::Here {
+            self.rewind();
+            // Prepared transactions are not in the tables yet; where they stand in the binlog is unknown.
+            let prepared = prepared(connection).await;
+            self.checkpoint.prepared = prepared;
+            self.checkpoint.partial = None;
+            self.checkpoint.position = server::end(connection).await?;
+            self.checkpoint.at_ms = self.clock.now().0;
+        }
+        if begin == Begin::End {
+            for outbox in self.outboxes.clone().iter() {
+                self.skip_table(connection, outbox).await?;
+            }
+        } else {
+            self.checkpoint.recovery = Some(Recovery { reason, until: None });
+        }
+        let turn = self.outlet.turn().await?;
+        self.hand_over_all(turn).await
+    }
+
+    /// What is in the table counts as published.
+    async fn skip_table(&mut self, connection: &mut Connection, outbox: &OutboxTable) -> Result<()> {
+        let columns = definition::read(connection, outbox).await?;
+        if columns.iter().any(|described| described.column.name == outbox.columns.seq) {
+            let (seq, table) = (select::name(&outbox.columns.seq), server::quoted(&outbox.database, &outbox.name));
+            let sql = format!("SELECT COALESCE(MAX({seq}), 0) FROM {table}");
+            let max: Option<(u64,)> = connection.first("looking for the last row of an outbox", &sql, ()).await?;
+            self.checkpoint.seen(&outbox.full_name()).max = max.map_or(0, |(max,)| max);
+        }
+        Ok(())
+    }
+
+    async fn read_table(&mut self, connection: &mut Connection, outbox: &OutboxTable) -> Result<()> {
+        let columns = definition::read(connection, outbox).await?;
+        if !columns.iter().any(|described| described.column.name == outbox.columns.seq) {
+            let reason = format!(
+                "`{}` has no column `{}`, so it cannot be told which of its rows were not published: name a column \
+                 that rises with each insert, or set a first start of `latest` and accept the loss",
+                outbox.full_name(),
+                outbox.columns.seq
+            );
+            return Err(Error::RelayStopped { reason });
+        }
+        let name = outbox.full_name();
+        for gap in self.checkpoint.seen(&name).gaps().to_vec() {
+            self.read_range(connection, outbox, &columns, gap.from, Some(gap.to)).await?;
+        }
+        let from = self.checkpoint.seen(&name).max + 1;
+        self.read_range(connection, outbox, &columns, from, None).await
+    }
+
+    /// Reads rows with these numbers, in their order, in pages.
+    async fn read_range(
+        &mut self,
+        connection: &mut Connection,
+        outbox: &OutboxTable,
+        columns: &[Described],
+        mut from: u64,
+        to: Option<u64>,
+    ) -> Result<()> {
+        let definition = row::Table {
+            database: outbox.database.clone(),
+            name: outbox.name.clone(),
+            columns: columns.iter().map(|described| described.column.clone()).collect(),
+        };
+        let table = Table::new(definition, &outbox.columns);
+        let sql = select::page(outbox, columns, to.is_some(), RELAY_RECOVERY_PAGE_ROWS);
+        connection.run("preparing to read an outbox", "SET time_zone = '+00:00'").await?;
+        loop {
+            let mut page = connection.page(&sql, from, to).await?;
+            let mut count = 0;
+            while let Some(row) = page.next().await? {
+                let values = select::values(row, columns)?;
+                from = select::number(&values, table.places.seq).map_or(u64::MAX, |number| number.saturating_add(1));
+                self.push_row(&table, outbox, &values).await?;
+                count += 1;
+            }
+            if count < RELAY_RECOVERY_PAGE_ROWS {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn push_row(&mut self, table: &Table, outbox: &OutboxTable, values: &[Value<'_>]) -> Result<()> {
+        let now = self.clock.now().0;
+        let changes = Changes {
+            table,
+            operation: Operation::Insert,
+            rows: &[Change::insert(values)],
+            event_seconds: u32::try_from(now / 1_000).unwrap_or(u32::MAX),
+            gtid: "",
+            file: "",
+            position: 0,
+            server_id: 0,
+        };
+        self.outlet.push(&changes, &mut Mark::default())?;
+        if let Some(number) = select::number(values, table.places.seq) {
+            self.checkpoint.seen(&outbox.full_name()).insert(number, now);
+        }
+        if self.outlet.is_full() {
+            let turn = self.outlet.turn().await?;
+            self.hand_over_all(turn).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The transactions that are prepared now. An account that may not see them has to do without.
+async fn prepared(connection: &mut Connection) -> Vec<Prepared> {
+    let rows = match connection.text_rows("looking for prepared transactions", "XA RECOVER").await {
+        Ok(rows) => rows,
+        Err(error) => {
+            let error = Error::chain(&error);
+            tracing::warn!(error, "prepared transactions cannot be seen; rows that they commit later may be missed");
+            return Vec::new();
+        }
+    };
+    let xid = |row: mysql_async::Row| -> Option<tidings_binlog::Xid> {
+        let (format_id, gtrid, data) = (row.get(0)?, row.get::<usize, _>(1)?, row.get::<Vec<u8>, _>(3)?);
+        let (gtrid, bqual) = data.split_at_checked(gtrid)?;
+        Some(tidings_binlog::Xid { format_id, gtrid: gtrid.into(), bqual: bqual.into() })
+    };
+    let unknown =
+        |xid: tidings_binlog::Xid| Prepared { xid: xid.to_string(), gtid: String::new(), before: Position::default() };
+    rows.into_iter().filter_map(xid).map(unknown).collect()
+}

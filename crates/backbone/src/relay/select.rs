@@ -1,0 +1,124 @@
+//! Rows of an outbox table as a SELECT gives them.
+
+use std::borrow::Cow;
+
+use mysql_async::Value as Answer;
+use tidings_event::row::{Date, DateTime, Time, Value};
+
+use super::{
+    definition::{Described, Reading},
+    options::OutboxTable,
+    server::quoted,
+};
+use crate::{Error, Result};
+
+/// A name for a statement.
+pub(super) fn name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// The columns as they must be asked for: labels of ENUM and SET as numbers, as the binlog has them.
+pub(super) fn columns(columns: &[Described]) -> String {
+    let column = |described: &Described| match described.data_type.as_str() {
+        "enum" | "set" => format!("CAST({} AS UNSIGNED)", name(&described.column.name)),
+        _ => name(&described.column.name),
+    };
+    columns.iter().map(column).collect::<Vec<_>>().join(", ")
+}
+
+/// The statement for a page of rows from a number on, in the order of numbers.
+pub(super) fn page(outbox: &OutboxTable, described: &[Described], has_end: bool, rows: u64) -> String {
+    let (table, seq) = (quoted(&outbox.database, &outbox.name), name(&outbox.columns.seq));
+    let end = if has_end { format!(" AND {seq} <= ?") } else { String::new() };
+    format!("SELECT {} FROM {table} WHERE {seq} >= ?{end} ORDER BY {seq} LIMIT {rows}", columns(described))
+}
+
+/// The number in a column.
+pub(super) fn number(values: &[Value<'_>], place: Option<usize>) -> Option<u64> {
+    match values.get(place?)? {
+        Value::UInt(number) => Some(*number),
+        Value::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+/// The values of a row that was asked for by [`columns`], with the session's time zone at UTC.
+pub(super) fn values(row: mysql_async::Row, described: &[Described]) -> Result<Vec<Value<'static>>> {
+    let answers = row.unwrap();
+    answers.into_iter().zip(described).map(|(answer, described)| value(answer, described)).collect()
+}
+
+fn value(answer: Answer, described: &Described) -> Result<Value<'static>> {
+    let data_type = described.data_type.as_str();
+    Ok(match (answer, data_type) {
+        (Answer::NULL, _) => Value::Null,
+        (Answer::UInt(number), "enum") => Value::Enum(u16::try_from(number).unwrap_or(0)),
+        (Answer::Int(number), "enum") => Value::Enum(u16::try_from(number).unwrap_or(0)),
+        (Answer::UInt(bits), "set") => Value::Set(bits),
+        (Answer::Int(bits), "set") => Value::Set(u64::try_from(bits).unwrap_or(0)),
+        (Answer::UInt(year), "year") => Value::Year(u16::try_from(year).unwrap_or(0)),
+        (Answer::Int(year), "year") => Value::Year(u16::try_from(year).unwrap_or(0)),
+        (Answer::Int(number), _) if described.column.is_unsigned() => Value::UInt(number.cast_unsigned()),
+        (Answer::Int(number), _) => Value::Int(number),
+        (Answer::UInt(number), _) => Value::UInt(number),
+        (Answer::Float(number), _) => Value::Float(number),
+        (Answer::Double(number), _) => Value::Double(number),
+        (Answer::Date(year, month, day, ..), "date") => Value::Date(Date { year, month, day }),
+        (Answer::Date(year, month, day, hours, minutes, seconds, micros), _) => {
+            let moment = DateTime { date: Date { year, month, day }, hours, minutes, seconds, micros };
+            if data_type == "timestamp" { timestamp(moment) } else { Value::DateTime(moment) }
+        }
+        (Answer::Time(is_negative, days, hours, minutes, seconds, micros), _) => {
+            let hours = u16::try_from(days * 24 + u32::from(hours)).unwrap_or(u16::MAX);
+            Value::Time(Time { is_negative, hours, minutes, seconds, micros })
+        }
+        (Answer::Bytes(bytes), "bit") => Value::Bit(bytes.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))),
+        (Answer::Bytes(bytes), "decimal") => Value::Decimal(text(bytes, described)?),
+        (Answer::Bytes(bytes), "json") if !matches!(described.reading, Reading::Text(_)) => {
+            Value::Json(text(bytes, described)?)
+        }
+        (Answer::Bytes(bytes), _) if described.reading == Reading::Plain => Value::Bytes(Cow::Owned(bytes)),
+        (Answer::Bytes(bytes), _) if matches!(described.reading, Reading::Padded(_)) => Value::Bytes(Cow::Owned(bytes)),
+        // The server has turned it into the connection's character set, or into its usual text.
+        (Answer::Bytes(bytes), _) => Value::Text(text(bytes, described)?),
+    })
+}
+
+fn text(bytes: Vec<u8>, described: &Described) -> Result<Cow<'static, str>> {
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| Error::MalformedRow {
+        table: "outbox",
+        reason: format!("`{}` is not UTF-8", described.column.name),
+    })
+}
+
+/// A moment that was shown in UTC. The zero timestamp is the start of the epoch, as in the binlog.
+fn timestamp(moment: DateTime) -> Value<'static> {
+    let Date { year, month, day } = moment.date;
+    if year == 0 {
+        return Value::Timestamp { seconds: 0, micros: 0 };
+    }
+    // Days since 1970 of the civil calendar, counted in years that begin in March.
+    let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
+    let (shifted, since_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let day_of_year = (153 * since_march + 2) / 5 + day - 1;
+    let days = 365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + day_of_year - 719_468;
+    let of_day = i64::from(moment.hours) * 3_600 + i64::from(moment.minutes) * 60 + i64::from(moment.seconds);
+    Value::Timestamp { seconds: days * 86_400 + of_day, micros: moment.micros }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_seconds_since_the_epoch() {
+        let at = |year, month, day, hours| {
+            let date = Date { year, month, day };
+            timestamp(DateTime { date, hours, minutes: 0, seconds: 1, micros: 5 })
+        };
+        assert_eq!(at(1970, 1, 1, 0), Value::Timestamp { seconds: 1, micros: 5 });
+        assert_eq!(at(2000, 2, 29, 0), Value::Timestamp { seconds: 951_782_401, micros: 5 });
+        assert_eq!(at(2038, 1, 19, 3), Value::Timestamp { seconds: 2_147_482_801, micros: 5 });
+        assert_eq!(at(0, 0, 0, 0), Value::Timestamp { seconds: 0, micros: 0 });
+    }
+}

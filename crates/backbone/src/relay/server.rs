@@ -1,0 +1,214 @@
+//! What the source must be set up like, and what to change where it is not.
+
+use std::collections::HashMap;
+
+use tidings_binlog::Flavor;
+
+use super::{
+    Position,
+    connection::{Connection, server_code},
+    options::OutboxTable,
+};
+use crate::{Error, Result};
+
+/// Error codes of both servers: the account may not do that, or the thing is not there.
+const ACCESS_DENIED: u16 = 1227;
+const DATABASE_DENIED: u16 = 1044;
+const TABLE_DENIED: u16 = 1142;
+const NO_DATABASE: u16 = 1049;
+const NO_TABLE: u16 = 1146;
+const SYNTAX: u16 = 1064;
+
+/// A binlog that goes after less than this may be gone before a relay that was down is back.
+const EXPIRY_SECONDS_MIN: u64 = 3_600;
+
+const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', \
+     'binlog_row_image', 'binlog_row_metadata', 'binlog_row_value_options', 'gtid_mode', 'server_id', \
+     'binlog_expire_logs_seconds', 'sync_binlog', 'log_slave_updates', 'log_replica_updates')";
+
+/// What was found.
+#[derive(Debug, Default)]
+struct Findings {
+    /// What makes the relay impossible, and how to change it.
+    changes: Vec<String>,
+    /// What works, but not as well as it could.
+    advice: Vec<String>,
+}
+
+/// Looks whether the source can feed the relay. What only could be better is logged.
+///
+/// # Errors
+/// [`Error::SourceSettings`] with all that must be changed at once; or the source cannot be reached.
+pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -> Result<()> {
+    let mut findings = Findings::default();
+    let variables = variables(connection).await?;
+    let value = |name: &str| variables.get(name).map_or("", String::as_str);
+    settings(value, connection.flavor, &mut findings);
+    if value("log_bin").eq_ignore_ascii_case("ON") {
+        rights(connection, &mut findings).await?;
+        filters(connection, tables, &mut findings).await?;
+    }
+    for table in tables {
+        readable(connection, table, &mut findings).await?;
+    }
+    for advice in findings.advice {
+        tracing::warn!(advice, "the relay's source could be set up better");
+    }
+    match findings.changes.is_empty() {
+        true => Ok(()),
+        false => Err(Error::SourceSettings { changes: findings.changes }),
+    }
+}
+
+async fn variables(connection: &mut Connection) -> Result<HashMap<String, String>> {
+    let rows = connection.text_rows("reading the source's settings", VARIABLES).await?;
+    Ok(rows.iter().filter_map(|row| Some((row.get::<String, _>(0)?, row.get::<String, _>(1)?))).collect())
+}
+
+fn settings<'v>(value: impl Fn(&str) -> &'v str, flavor: Flavor, findings: &mut Findings) {
+    let is = |name: &str, wanted: &str| value(name).eq_ignore_ascii_case(wanted);
+    let mut change = |text: &str| findings.changes.push(text.to_owned());
+    if !is("log_bin", "ON") {
+        change("the binlog is off: put `log_bin = mysql-bin` under [mysqld] and restart the server");
+    } else if !is("binlog_format", "ROW") && !value("binlog_format").is_empty() {
+        change(
+            "`binlog_format` is not ROW: run `SET GLOBAL binlog_format = 'ROW'`, put it under [mysqld], reconnect clients",
+        );
+    }
+    if is("server_id", "0") {
+        change("`server_id` is 0: run `SET GLOBAL server_id = 1`, and put it under [mysqld]");
+    }
+    let mut advise = |text: &str| findings.advice.push(text.to_owned());
+    if !is("binlog_row_image", "FULL") {
+        advise("`binlog_row_image` is not FULL, so unset columns are absent: `SET GLOBAL binlog_row_image = 'FULL'`");
+    }
+    if !is("binlog_row_metadata", "FULL") {
+        advise(
+            "`binlog_row_metadata` is not FULL, so names are guessed after an ALTER: `SET GLOBAL binlog_row_metadata = 'FULL'`",
+        );
+    }
+    if flavor == Flavor::Mysql && !is("gtid_mode", "ON") {
+        advise(
+            "`gtid_mode` is not ON, so the relay cannot follow a failover: see the server's manual for turning it on",
+        );
+    }
+    if is("binlog_row_value_options", "PARTIAL_JSON") {
+        advise("`binlog_row_value_options` is PARTIAL_JSON, so updates of JSON are not whole: set it to ''");
+    }
+    if is("log_slave_updates", "OFF") || is("log_replica_updates", "OFF") {
+        advise(
+            "should this server become a replica, its binlog would lack what it replicates: turn `log_slave_updates` on",
+        );
+    }
+    if value("sync_binlog") != "1" {
+        advise(
+            "`sync_binlog` is not 1, so a crash of the server may lose what was published: `SET GLOBAL sync_binlog = 1`",
+        );
+    }
+    match value("binlog_expire_logs_seconds").parse() {
+        Ok(seconds) if (1..EXPIRY_SECONDS_MIN).contains(&seconds) => {
+            advise("the binlog is kept for less than an hour: `SET GLOBAL binlog_expire_logs_seconds = 86400`");
+        }
+        _ => {}
+    }
+}
+
+/// Whether the account may read the binlog, and may ask where it ends.
+async fn rights(connection: &mut Connection, findings: &mut Findings) -> Result<()> {
+    let monitor = match connection.flavor {
+        Flavor::Mariadb => "BINLOG MONITOR",
+        Flavor::Mysql => "REPLICATION CLIENT",
+    };
+    let grants = connection.text_rows("reading the relay's rights", "SHOW GRANTS").await?;
+    let grants: Vec<String> = grants.iter().filter_map(|row| row.get::<String, _>(0)).collect();
+    let has = |right: &str| grants.iter().any(|grant| grant.contains(right));
+    let is_all = grants.iter().any(|grant| grant.starts_with("GRANT ALL PRIVILEGES ON *.*"));
+    // What a role gives is not always listed, so an account with roles is believed.
+    let has_roles = grants.iter().any(|grant| !grant.contains(" ON ") && grant.contains(" TO "));
+    if !is_all && !has_roles && !has("REPLICATION SLAVE") {
+        findings
+            .changes
+            .push("the account may not read the binlog: `GRANT REPLICATION SLAVE ON *.* TO ...`".to_owned());
+    }
+    match end(connection).await {
+        Err(error) if server_code(&error) == Some(ACCESS_DENIED) => {
+            findings
+                .changes
+                .push(format!("the account may not ask where the binlog ends: `GRANT {monitor} ON *.* TO ...`"));
+            Ok(())
+        }
+        other => other.map(drop),
+    }
+}
+
+/// Whether the server leaves databases with outbox tables out of its binlog.
+async fn filters(connection: &mut Connection, tables: &[OutboxTable], findings: &mut Findings) -> Result<()> {
+    let Ok(row) = status_row(connection).await else { return Ok(()) };
+    let list = |column| row.get::<Option<String>, usize>(column).flatten().unwrap_or_default();
+    let (only, ignored) = (list(2), list(3));
+    let names = |list: &str, database: &str| list.split(',').any(|name| name.trim() == database);
+    for OutboxTable { database, .. } in tables {
+        if names(&ignored, database) || (!only.is_empty() && !names(&only, database)) {
+            findings.changes.push(format!(
+                "the binlog leaves `{database}` out: remove `binlog_do_db` and `binlog_ignore_db` and restart the server"
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &mut Findings) -> Result<()> {
+    let (database, name) = (&table.database, &table.name);
+    let look = format!("SELECT 1 FROM {} LIMIT 1", quoted(database, name));
+    let change = match connection.text_rows("looking for an outbox table", &look).await {
+        Ok(_) => return Ok(()),
+        Err(error) => match server_code(&error) {
+            Some(DATABASE_DENIED | TABLE_DENIED) => {
+                format!("the account may not read the outbox: `GRANT SELECT ON {} TO ...`", quoted(database, name))
+            }
+            Some(NO_TABLE | NO_DATABASE) => {
+                format!("there is no table `{database}`.`{name}`: make it, or name another")
+            }
+            _ => return Err(error),
+        },
+    };
+    findings.changes.push(change);
+    Ok(())
+}
+
+/// A name for a statement.
+pub(super) fn quoted(database: &str, name: &str) -> String {
+    format!("`{}`.`{}`", database.replace('`', "``"), name.replace('`', "``"))
+}
+
+async fn status_row(connection: &mut Connection) -> Result<mysql_async::Row> {
+    const DOING: &str = "asking where the source's binlog ends";
+    let rows = match connection.text_rows(DOING, "SHOW BINARY LOG STATUS").await {
+        // MariaDB, and MySQL before 8.2, know the former name only.
+        Err(error) if server_code(&error) == Some(SYNTAX) => connection.text_rows(DOING, "SHOW MASTER STATUS").await?,
+        rows => rows?,
+    };
+    rows.into_iter().next().ok_or_else(|| Error::SourceSettings {
+        changes: vec!["the binlog is off: put `log_bin = mysql-bin` under [mysqld] and restart the server".to_owned()],
+    })
+}
+
+/// Where the source's binlog ends now: all that is committed later comes after it.
+///
+/// # Errors
+/// When the source cannot be reached, the account may not ask, or the binlog is off.
+pub(super) async fn end(connection: &mut Connection) -> Result<Position> {
+    let row = status_row(connection).await?;
+    let file: String = row.get(0).unwrap_or_default();
+    let offset: u64 = row.get(1).unwrap_or_default();
+    let gtid = match connection.flavor {
+        Flavor::Mysql => row.get::<Option<String>, usize>(4).flatten().unwrap_or_default().replace(['\n', ' '], ""),
+        // The variable could be ahead of the file by now; the function is asked about the very place.
+        Flavor::Mariadb => connection
+            .first::<(Option<String>,)>("asking for a GTID", "SELECT BINLOG_GTID_POS(?, ?)", (&file, offset))
+            .await?
+            .and_then(|(gtid,)| gtid)
+            .unwrap_or_default(),
+    };
+    Ok(Position { gtid, file, offset })
+}

@@ -1,0 +1,8 @@
+//! The relay's source against real servers: what is committed comes, once, in order, whatever happens.
+
+mod outage;
+mod path;
+mod servers;
+mod tables;
+mod transactions;
+mod world;

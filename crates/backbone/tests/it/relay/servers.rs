@@ -1,0 +1,107 @@
+//! A server that a test may stop, kill, pause and set up anew, beside those that all tests share.
+
+use std::path::Path;
+
+use tokio::{process::Command, sync::Mutex, sync::MutexGuard};
+
+use super::world::World;
+
+/// One test at a time has it.
+static MARIADB: Mutex<()> = Mutex::const_new(());
+static MYSQL: Mutex<()> = Mutex::const_new(());
+
+/// Makes each test of the list a test on a MariaDB and a test on a MySQL of its own.
+macro_rules! on_own_of_both {
+    ($($name:ident),+ $(,)?) => {
+        mod mariadb {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name($crate::relay::servers::Own::mariadb(stringify!($name)).await).await;
+            })+
+        }
+        mod mysql {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name($crate::relay::servers::Own::mysql(stringify!($name)).await).await;
+            })+
+        }
+    };
+}
+pub(crate) use on_own_of_both;
+
+/// A server of one's own. It is left running, like those that all tests share, for the next test.
+pub(crate) struct Own {
+    pub(crate) world: World,
+    service: &'static str,
+    set: &'static str,
+    name: String,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Own {
+    pub(crate) async fn mariadb(name: &str) -> Self {
+        Self::up("mariadb", "relay", name, MARIADB.lock().await).await
+    }
+
+    pub(crate) async fn mysql(name: &str) -> Self {
+        Self::up("mysql", "relay", name, MYSQL.lock().await).await
+    }
+
+    async fn up(service: &'static str, set: &'static str, name: &str, turn: MutexGuard<'static, ()>) -> Self {
+        let mut world = World::at(start(service, set).await, name).await;
+        // A test that failed may have left something.
+        for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'"] {
+            world.sql(format!("SET GLOBAL {setting}")).await;
+        }
+        Self { world, service, set, name: name.to_owned(), _turn: turn }
+    }
+
+    /// Stops it in order, and starts it again.
+    pub(crate) async fn restart(&mut self) {
+        run(&["restart", "--set", self.set, self.service]).await;
+        self.reconnect().await;
+    }
+
+    /// Kills it, and starts it again.
+    pub(crate) async fn crash(&mut self) {
+        run(&["kill", "--set", self.set, self.service]).await;
+        run(&["up", "--set", self.set, self.service]).await;
+        self.reconnect().await;
+    }
+
+    /// Freezes it.
+    pub(crate) async fn pause(&self) {
+        run(&["pause", "--set", self.set, self.service]).await;
+    }
+
+    pub(crate) async fn resume(&self) {
+        run(&["resume", "--set", self.set, self.service]).await;
+    }
+
+    /// A new connection in the place of the one that broke.
+    pub(crate) async fn reconnect(&mut self) {
+        self.world.conn = self.world.another().await;
+    }
+
+    /// The name of the test.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Starts a server, and answers its address.
+async fn start(service: &str, set: &str) -> String {
+    run(&["up", "--set", set, service]).await;
+    let env = run(&["env", "--set", set, service]).await;
+    env.trim().split_once('=').unwrap().1.to_owned()
+}
+
+async fn run(args: &[&str]) -> String {
+    let output = Command::new(script()).args(args).output().await.unwrap();
+    assert!(output.status.success(), "scripts/services {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn script() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services")
+}

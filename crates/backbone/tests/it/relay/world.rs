@@ -1,0 +1,195 @@
+//! A database of its own on a running server, with an outbox table, and whoever collects batches.
+
+use std::{future::Future, time::Duration};
+
+use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
+use tidings_backbone::{
+    Clock,
+    relay::{Checkpoint, Formatter, Options, Record, Route, Source, State},
+};
+
+/// Longest time a test waits before it fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes each test of the list a test on MariaDB and a test on MySQL.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod mariadb {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name($crate::relay::world::World::mariadb(stringify!($name)).await).await;
+            })+
+        }
+        mod mysql {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name($crate::relay::world::World::mysql(stringify!($name)).await).await;
+            })+
+        }
+    };
+}
+pub(crate) use on_both;
+
+pub(crate) const OUTBOX: &str = "CREATE TABLE outbox (
+    seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, event_id BINARY(16) NOT NULL UNIQUE,
+    event_type VARCHAR(255) NOT NULL, schema_version BIGINT NOT NULL, aggregate_type VARCHAR(255) NOT NULL,
+    aggregate_id VARCHAR(255) NOT NULL, event_key VARCHAR(255) NOT NULL, version BIGINT NOT NULL,
+    occurred_at BIGINT NOT NULL, payload LONGTEXT NOT NULL, metadata LONGTEXT NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
+
+pub(crate) struct World {
+    pub(crate) conn: Conn,
+    pub(crate) database: String,
+    pub(crate) address: String,
+    pub(crate) is_mariadb: bool,
+}
+
+impl World {
+    pub(crate) async fn mariadb(name: &str) -> Self {
+        Self::on("TIDINGS_TEST_MARIADB", name).await
+    }
+
+    pub(crate) async fn mysql(name: &str) -> Self {
+        Self::on("TIDINGS_TEST_MYSQL", name).await
+    }
+
+    async fn on(variable: &str, name: &str) -> Self {
+        let address = std::env::var(variable)
+            .unwrap_or_else(|_| panic!("{variable} is not set: run `scripts/services up`, then eval its `env`"));
+        Self::at(address, name).await
+    }
+
+    /// A fresh database on the server at `address`.
+    pub(crate) async fn at(address: String, name: &str) -> Self {
+        // Names have at most 64 bytes.
+        let database = format!("tidings_{}", &name[..name.len().min(56)]);
+        let mut conn = connect(&address).await;
+        conn.query_drop(format!("DROP DATABASE IF EXISTS {database}")).await.unwrap();
+        conn.query_drop(format!("CREATE DATABASE {database} CHARACTER SET utf8mb4")).await.unwrap();
+        conn.query_drop(format!("USE {database}")).await.unwrap();
+        conn.query_drop(OUTBOX).await.unwrap();
+        let version: String = conn.query_first("SELECT VERSION()").await.unwrap().unwrap();
+        Self { conn, database, address, is_mariadb: version.contains("MariaDB") }
+    }
+
+    pub(crate) async fn sql(&mut self, sql: impl AsRef<str>) {
+        self.conn.query_drop(sql.as_ref()).await.unwrap();
+    }
+
+    /// Another connection to the same database.
+    pub(crate) async fn another(&self) -> Conn {
+        let mut conn = connect(&self.address).await;
+        conn.query_drop(format!("USE {}", self.database)).await.unwrap();
+        conn
+    }
+
+    /// Commits an event for each number, all in one statement.
+    pub(crate) async fn emit(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        let sql = insert(numbers);
+        self.sql(sql).await;
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        Options::new(format!("{}/{}", self.address, self.database), self.database.clone())
+    }
+
+    pub(crate) fn collect(&self, checkpoint: Option<Checkpoint>) -> Collector {
+        Collector::start(self.options(), checkpoint)
+    }
+}
+
+async fn connect(address: &str) -> Conn {
+    let opts = Opts::from_url(address).unwrap();
+    Conn::new(OptsBuilder::from_opts(opts).prefer_socket(false)).await.unwrap()
+}
+
+/// The statement that commits an event for each number. Event n has key n % 7 and version n.
+pub(crate) fn insert(numbers: impl IntoIterator<Item = u64>) -> String {
+    let row = |number: u64| {
+        format!(
+            "(UNHEX('{number:032x}'), 'test.happened', 1, 'thing', '{number}', 'k{}', {}, 1700000000000, \
+             '{{\"n\":{number}}}', '{{}}')",
+            number % 7,
+            number + 1
+        )
+    };
+    let rows: Vec<String> = numbers.into_iter().map(row).collect();
+    format!(
+        "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, \
+         version, occurred_at, payload, metadata) VALUES {}",
+        rows.join(", ")
+    )
+}
+
+/// Takes batches as a sink would: records and checkpoint in one step.
+pub(crate) struct Collector {
+    source: Source,
+    pub(crate) records: Vec<Record>,
+    pub(crate) checkpoint: Option<Checkpoint>,
+    pub(crate) largest_batch: usize,
+}
+
+impl Collector {
+    pub(crate) fn start(options: Options, checkpoint: Option<Checkpoint>) -> Self {
+        let formatter = Formatter::new(&[Route::default()], "tidings", Clock::system(), 1_000_000).unwrap();
+        let source = Source::start(options, formatter, checkpoint.clone(), Clock::system()).unwrap();
+        Self { source, records: Vec::new(), checkpoint, largest_batch: 0 }
+    }
+
+    /// Takes one batch.
+    pub(crate) async fn step(&mut self) {
+        self.try_step().await.unwrap();
+    }
+
+    pub(crate) async fn try_step(&mut self) -> tidings_backbone::Result<()> {
+        let batch = within(self.source.next()).await?;
+        self.largest_batch = self.largest_batch.max(batch.records.len());
+        self.records.extend(batch.records.iter().cloned());
+        self.checkpoint = Some(batch.checkpoint.clone());
+        Ok(())
+    }
+
+    /// Takes batches until all is read that was there before the first start.
+    pub(crate) async fn started(&mut self) {
+        self.until_checkpoint(|checkpoint| checkpoint.recovery.as_ref().is_none_or(|reading| reading.until.is_some()))
+            .await;
+    }
+
+    /// Waits until the source says that the database is away. Batches that come meanwhile are taken.
+    pub(crate) async fn gone(&mut self) {
+        let mut handle = self.source.handle();
+        tokio::select! {
+            _gone = within(handle.wait_for(|status| status.state == State::BackingOff)) => {}
+            () = async { loop { self.step().await } } => {}
+        }
+    }
+
+    /// Takes batches until there are so many records.
+    pub(crate) async fn until(&mut self, records: usize) {
+        while self.records.len() < records {
+            self.step().await;
+        }
+    }
+
+    /// Takes batches until the checkpoint meets a condition.
+    pub(crate) async fn until_checkpoint(&mut self, condition: impl Fn(&Checkpoint) -> bool) {
+        while !self.checkpoint.as_ref().is_some_and(&condition) {
+            self.step().await;
+        }
+    }
+
+    /// The numbers of the events that came, in their order.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.records.iter().map(number).collect()
+    }
+}
+
+/// The number of an event.
+pub(crate) fn number(record: &Record) -> u64 {
+    let value: serde_json::Value = serde_json::from_slice(record.value.as_ref().unwrap()).unwrap();
+    value.get("data").unwrap_or(&value)["n"].as_u64().unwrap()
+}
+
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.unwrap()
+}
