@@ -1,5 +1,7 @@
 //! The one error of this crate.
 
+pub(crate) mod mysql;
+
 /// What went wrong, with its cause kept as [`std::error::Error::source`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -8,6 +10,13 @@ pub enum Error {
     Database {
         /// What was being done, as a participle: "reading the outbox".
         doing: &'static str,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
+    /// The connection ended before the answer to a commit came: what the transaction did is there as
+    /// a whole, or not at all. Whoever decides anew looks at what is stored first.
+    #[error("the connection ended during a commit, so it is not known whether it was made")]
+    CommitUnknown {
         /// What the driver said.
         source: sqlx::Error,
     },
@@ -183,6 +192,7 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Database { source, .. } => is_transient(source),
+            Self::CommitUnknown { .. } => true,
             Self::PositionMoved { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => true,
             Self::Kafka { .. } | Self::TopicRefused { .. } => true,
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
@@ -197,8 +207,25 @@ impl Error {
         match self {
             Self::Database { source: sqlx::Error::Database(error), .. } => {
                 sqlite_code(&**error).is_some_and(|code| SQLITE_DATA_CODES.contains(&code))
+                    || mysql::code(&**error).is_some_and(mysql::is_fault_of_data)
             }
             Self::MalformedRow { .. } | Self::Json { .. } | Self::Event(_) | Self::LimitExceeded { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is open if a transaction was committed.
+    pub fn is_commit_unknown(&self) -> bool {
+        matches!(self, Self::CommitUnknown { .. })
+    }
+
+    /// Whether another writer stored the same unique value between the look and the write: the same
+    /// call, made anew, will find it. On SQLite nobody can: one writer at a time works.
+    pub fn is_lost_race(&self) -> bool {
+        match self {
+            Self::Database { source: sqlx::Error::Database(error), .. } => {
+                mysql::code(&**error).is_some_and(mysql::is_duplicate)
+            }
             _ => false,
         }
     }
@@ -219,12 +246,14 @@ impl Error {
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
+        | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed
         | sqlx::Error::BeginFailed => true,
         sqlx::Error::Database(error) => {
             sqlite_code(&**error).is_some_and(|code| SQLITE_TRANSIENT_CODES.contains(&code))
+                || mysql::code(&**error).is_some_and(mysql::is_transient)
         }
         _ => false,
     }

@@ -3,7 +3,8 @@
 //! While one batch is being committed, the next gathers; what has gathered is decided in one
 //! transaction with set-based statements and committed once. Alone, a command waits for nobody.
 //! A batch that the database refuses for one command's sake is halved until that command fails
-//! alone.
+//! alone. Where several processes write to one database, a batch that meets another process's
+//! commit (a deadlock, a unique value that is there by now) is decided anew on what is there.
 
 mod batch;
 mod worker;
@@ -46,8 +47,11 @@ pub enum SubmitError {
     /// The ledger is shutting down; nothing changed.
     #[error("the ledger is closed")]
     Closed,
-    /// The ledger ended before it answered: the command may have been committed, or not. Asking
-    /// again is safe for a command that is idempotent or carries an idempotency key.
+    /// The ledger, or its connection in the middle of a commit, ended before there was an answer:
+    /// the command may have been committed, or not. Asking again is safe for a command that is
+    /// idempotent or carries an idempotency key. The ledger itself asks again only for the latter,
+    /// since only their first answer is stored: any other could be told that it changed nothing
+    /// when it had, or, where commands are not idempotent, be carried out twice.
     #[error("the ledger ended before it answered")]
     Unknown,
     /// The idempotency key was used before for something else; nothing changed.

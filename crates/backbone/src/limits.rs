@@ -7,10 +7,12 @@ pub const LEDGER_BATCH_COMMANDS_MAX: usize = 1_024;
 /// Commands that may wait for the ledger; one more is answered "busy".
 pub const LEDGER_QUEUE_COMMANDS_MAX: usize = 16_384;
 /// How long the ledger goes on retrying a batch while the database is in trouble. The try in
-/// flight may add its own wait, [`SQLITE_BUSY_TIME_MAX`].
+/// flight may add its own wait, [`SQLITE_BUSY_TIME_MAX`] or [`MYSQL_LOCK_TIME_MAX`].
 pub const LEDGER_RETRY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Pause before the ledger's first such retry; it doubles with each.
 pub const LEDGER_RETRY_GAP_MIN: Duration = Duration::from_millis(10);
+/// Times a ledger decides a batch again at once because another process was faster.
+pub const LEDGER_RACES_MAX: usize = 5;
 
 /// Rows of one multi-row statement.
 pub const STATEMENT_ROWS_MAX: usize = 512;
@@ -66,6 +68,25 @@ pub const CHECKPOINT_GAP: Duration = Duration::from_millis(50);
 pub const CHECKPOINT_BUSY_TIME_MAX: Duration = Duration::from_millis(20);
 /// Pause after that was in vain.
 pub const CHECKPOINT_BUSY_GAP: Duration = Duration::from_secs(1);
+
+/// Connections of one process for writing to MySQL or MariaDB.
+pub const MYSQL_WRITERS_MAX: u32 = 16;
+/// Connections of one process for reading from it.
+pub const MYSQL_READERS_MAX: u32 = 16;
+/// How long one may wait for a connection to become free.
+pub const MYSQL_ACQUIRE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long making a connection may take.
+pub const MYSQL_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long one statement may take; after that the server counts as lost.
+pub const MYSQL_STATEMENT_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a statement waits for a row that another transaction has locked.
+pub const MYSQL_LOCK_TIME_MAX: Duration = Duration::from_secs(5);
+/// Time after which a connection that nobody used is not used again.
+pub const MYSQL_IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+/// Time after which the server closes a silent connection, and rolls back what a frozen client had begun.
+pub const MYSQL_SILENCE_TIME_MAX: Duration = Duration::from_secs(120);
+/// How long one process waits for another that is migrating the same database.
+pub const MYSQL_MIGRATION_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Time one question to Kafka's brokers may take.
 pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);

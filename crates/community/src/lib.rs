@@ -27,6 +27,16 @@ use tidings_backbone::db::Migration;
 
 /// The tables of every feature, in order. Versions 100 and up belong to this crate.
 pub const MIGRATIONS: &[Migration] = &[
-    Migration { version: 100, name: "user", sqlite: include_str!("../../../migrations/sqlite/0100_user.sql") },
-    Migration { version: 101, name: "relation", sqlite: include_str!("../../../migrations/sqlite/0101_relation.sql") },
+    Migration {
+        version: 100,
+        name: "user",
+        sqlite: include_str!("../../../migrations/sqlite/0100_user.sql"),
+        mysql: include_str!("../../../migrations/mysql/0100_user.sql"),
+    },
+    Migration {
+        version: 101,
+        name: "relation",
+        sqlite: include_str!("../../../migrations/sqlite/0101_relation.sql"),
+        mysql: include_str!("../../../migrations/mysql/0101_relation.sql"),
+    },
 ];

@@ -9,15 +9,17 @@
 //! - [`model`]: the follow graph in its plainest form.
 //! - [`graph`]: generated graphs.
 //! - [`conformance`]: the suite.
+//! - [`database`]: a database for a test below the whole product, on each engine.
 //! - [`random`]: randomness that can be repeated.
 //!
-//! Everything here goes through HTTP, the command line and signals: what only a test could do
+//! All but `database` goes through HTTP, the command line and signals: what only a test could do
 //! would prove nothing about what users can.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "built for tests alone, which fail by panicking")]
 
 pub mod caller;
 pub mod conformance;
+pub mod database;
 pub mod graph;
 pub mod model;
 pub mod process;

@@ -1,25 +1,27 @@
 //! The few texts that engines write differently.
 
-/// A database engine. MySQL and MariaDB take their place here.
+use super::Value;
+use crate::{Error, Result};
+
+/// A database engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// SQLite 3, embedded.
     Sqlite,
+    /// MySQL 8.0 or later.
+    Mysql,
+    /// MariaDB 10.6 or later.
+    Mariadb,
 }
 
 impl Engine {
-    /// A table of `rows` × `columns` placeholders to stand in a FROM or WITH clause.
-    pub fn values(self, rows: usize, columns: usize) -> String {
-        match self {
-            Self::Sqlite => format!("VALUES {}", row_placeholders(rows, columns)),
-        }
-    }
-
-    /// An aggregate that gathers rows into one JSON array of arrays, `[[a,b],[a,b]]`; bytes must be
-    /// given through `HEX`. A thousand rows that arrive one by one wake the reader a thousand times.
+    /// An aggregate that gathers rows into one JSON array of arrays, `[[a,b],[a,b]]`, or NULL or `[]`
+    /// of none; bytes must be given through `HEX`. A thousand rows that arrive one by one wake the
+    /// reader a thousand times.
     pub fn json_rows(self, columns: &str) -> String {
         match self {
             Self::Sqlite => format!("json_group_array(json_array({columns}))"),
+            Self::Mysql | Self::Mariadb => format!("JSON_ARRAYAGG(JSON_ARRAY({columns}))"),
         }
     }
 
@@ -27,14 +29,17 @@ impl Engine {
     pub fn as_int(self, expression: &str) -> String {
         match self {
             Self::Sqlite => format!("CAST({expression} AS INTEGER)"),
+            Self::Mysql | Self::Mariadb => format!("CAST({expression} AS SIGNED)"),
         }
     }
 
     /// The clause that turns an INSERT into an upsert on the unique columns `key`: each of
-    /// `assignments` is `column = expression`.
+    /// `assignments` is `column = expression`. MySQL and MariaDB assign from left to right, each
+    /// seeing what the ones before it wrote, and take any unique columns of the table for the key.
     pub fn on_conflict(self, key: &str, assignments: &str) -> String {
         match self {
             Self::Sqlite => format!("ON CONFLICT ({key}) DO UPDATE SET {assignments}"),
+            Self::Mysql | Self::Mariadb => format!("ON DUPLICATE KEY UPDATE {assignments}"),
         }
     }
 
@@ -42,7 +47,62 @@ impl Engine {
     pub fn inserted(self, column: &str) -> String {
         match self {
             Self::Sqlite => format!("excluded.{column}"),
+            Self::Mysql | Self::Mariadb => format!("VALUES({column})"),
         }
+    }
+
+    /// The clause at the end of a SELECT that keeps its rows for this transaction: others wait who
+    /// want to change them, or to keep them too. Empty on SQLite, where one writer at a time works.
+    /// Rows must be asked for in one order by everybody, or two may wait for each other.
+    pub fn for_update(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Mysql | Self::Mariadb => "FOR UPDATE",
+        }
+    }
+}
+
+/// Input rows as a query of placeholders, with its arguments. There are few distinct texts: some
+/// rows may be there twice.
+pub(super) fn input_values<const COLUMNS: usize>(rows: &[[Value; COLUMNS]]) -> (String, Vec<Value>) {
+    let count = padded(rows.len(), crate::limits::STATEMENT_ROWS_MAX);
+    let padding = rows.iter().cycle().skip(rows.len()).take(count - rows.len());
+    let args = rows.iter().chain(padding).flatten().cloned().collect();
+    (format!("VALUES {}", row_placeholders(count, COLUMNS)), args)
+}
+
+/// Input rows as a query of one placeholder, whose argument is all of them as JSON. So the text is
+/// one for any number of rows, each column has the type of its values (a placeholder in VALUES has
+/// none on MySQL, and its comparison no index), and MySQL and MariaDB read it alike.
+pub(super) fn input_json<const COLUMNS: usize>(rows: &[[Value; COLUMNS]]) -> Result<(String, Vec<Value>)> {
+    let types: [&str; COLUMNS] =
+        std::array::from_fn(|column| match rows.iter().map(|row| &row[column]).find(|value| **value != Value::Null) {
+            Some(Value::Text(_)) => "VARCHAR(1024) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+            Some(Value::Bytes(_)) => "VARCHAR(2048) CHARACTER SET ascii COLLATE ascii_bin",
+            Some(Value::Int(_) | Value::Null) | None => "BIGINT",
+        });
+    let is_bytes = |column: usize| rows.iter().any(|row| matches!(row[column], Value::Bytes(_)));
+    let read: Vec<String> = (0..COLUMNS)
+        .map(|column| if is_bytes(column) { format!("UNHEX(c{column})") } else { format!("c{column}") })
+        .collect();
+    let columns: Vec<String> = types
+        .iter()
+        .enumerate()
+        .map(|(column, of_type)| format!("c{column} {of_type} PATH '$[{column}]' ERROR ON ERROR"))
+        .collect();
+    let text =
+        format!("SELECT {} FROM JSON_TABLE(?, '$[*]' COLUMNS ({})) AS input_rows", read.join(", "), columns.join(", "));
+    let rows: Vec<Vec<serde_json::Value>> = rows.iter().map(|row| row.iter().map(json).collect()).collect();
+    let json = serde_json::to_string(&rows).map_err(Error::json("writing the input rows of a query"))?;
+    Ok((text, vec![json.into()]))
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Int(number) => (*number).into(),
+        Value::Text(text) => text.as_str().into(),
+        Value::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
     }
 }
 

@@ -16,12 +16,26 @@ pub struct Migration {
     pub name: &'static str,
     /// The statements for SQLite.
     pub sqlite: &'static str,
+    /// The statements for MySQL and MariaDB, each ended by `;` at the end of a line. A crash leaves
+    /// the ones before it done; the next run goes on from there.
+    pub mysql: &'static str,
 }
 
 /// The tables of this crate: outbox, positions, parking lot, idempotency keys.
 pub const BACKBONE_MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "backbone", sqlite: include_str!("../../../../migrations/sqlite/0001_backbone.sql") },
-    Migration { version: 2, name: "part", sqlite: include_str!("../../../../migrations/sqlite/0002_part.sql") },
+    Migration {
+        version: 1,
+        name: "backbone",
+        sqlite: include_str!("../../../../migrations/sqlite/0001_backbone.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0001_backbone.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "part",
+        sqlite: include_str!("../../../../migrations/sqlite/0002_part.sql"),
+        // The tables of MySQL have had it from the first.
+        mysql: "",
+    },
 ];
 
 pub(super) async fn run(sqlite: &Sqlite, migrations: &[Migration]) -> Result<()> {

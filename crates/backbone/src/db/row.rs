@@ -1,7 +1,8 @@
 //! Rows of a result.
 
-use sqlx::{Row as _, sqlite::SqliteRow};
+use sqlx::{Row as _, mysql::MySqlRow, sqlite::SqliteRow};
 
+use super::mysql;
 use crate::{Error, Result};
 
 /// One row; columns are read by their position in the query, from 0.
@@ -10,15 +11,26 @@ pub enum Row {
     /// A row of SQLite.
     #[doc(hidden)]
     Sqlite(SqliteRow),
+    /// A row of MySQL or MariaDB.
+    #[doc(hidden)]
+    Mysql(MySqlRow),
 }
 
 const READING: &str = "reading a column";
+const IS_NULL: &str = "NULL where a number was expected";
 
 impl Row {
     /// A BIGINT.
     pub fn int(&self, column: usize) -> Result<i64> {
         match self {
             Self::Sqlite(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
+            Self::Mysql(row) => match mysql::int(row, column) {
+                Ok(number) => {
+                    number.ok_or(sqlx::Error::ColumnDecode { index: column.to_string(), source: IS_NULL.into() })
+                }
+                Err(error) => Err(error),
+            }
+            .map_err(Error::database(READING)),
         }
     }
 
@@ -26,6 +38,7 @@ impl Row {
     pub fn int_or_null(&self, column: usize) -> Result<Option<i64>> {
         match self {
             Self::Sqlite(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
+            Self::Mysql(row) => mysql::int(row, column).map_err(Error::database(READING)),
         }
     }
 
@@ -33,6 +46,7 @@ impl Row {
     pub fn text(&self, column: usize) -> Result<String> {
         match self {
             Self::Sqlite(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
+            Self::Mysql(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
         }
     }
 
@@ -40,6 +54,7 @@ impl Row {
     pub fn text_or_null(&self, column: usize) -> Result<Option<String>> {
         match self {
             Self::Sqlite(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
+            Self::Mysql(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
         }
     }
 
@@ -47,6 +62,7 @@ impl Row {
     pub fn bytes(&self, column: usize) -> Result<Vec<u8>> {
         match self {
             Self::Sqlite(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
+            Self::Mysql(row) => row.try_get_unchecked(column).map_err(Error::database(READING)),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     Error,
     clock::Stopwatch,
     error::panic_text,
-    limits::{LEDGER_BATCH_COMMANDS_MAX, LEDGER_RETRY_GAP_MIN, LEDGER_RETRY_TIME_MAX},
+    limits::{LEDGER_BATCH_COMMANDS_MAX, LEDGER_RACES_MAX, LEDGER_RETRY_GAP_MIN, LEDGER_RETRY_TIME_MAX},
     telemetry,
 };
 
@@ -39,6 +39,7 @@ pub(super) async fn run<D: Decide>(worker: &mut Worker<D>, shutdown: Cancellatio
 /// Commits a batch, halving it while the database refuses it for some command's sake.
 async fn process<D: Decide>(worker: &Worker<D>, batch: Vec<Submission<D>>) {
     let mut halves = vec![batch];
+    let mut may_ask_again = true;
     while let Some(mut batch) = halves.pop() {
         match commit_with_retries(worker, &batch).await {
             Ok(answers) => {
@@ -46,19 +47,15 @@ async fn process<D: Decide>(worker: &Worker<D>, batch: Vec<Submission<D>>) {
                     reply(submission.reply, answer);
                 }
             }
-            Err(error) if batch.len() == 1 || error.is_transient() => {
-                tracing::error!(
-                    ledger = D::NAME,
-                    commands = batch.len(),
-                    error = Error::chain(&error),
-                    "not committed"
-                );
-                telemetry::ledger_failed(D::NAME, batch.len());
-                let error = Arc::new(error);
-                for submission in batch {
-                    reply(submission.reply, Err(SubmitError::Failed(Arc::clone(&error))));
-                }
+            Err(error) if error.is_commit_unknown() => {
+                tracing::error!(ledger = D::NAME, commands = batch.len(), error = Error::chain(&error), "unknown");
+                let (keyed, others) = batch.into_iter().partition(|one| may_ask_again && one.idempotency.is_some());
+                answer_unknown(others);
+                // What was committed is answered from what is stored, the rest is decided.
+                halves.extend(Some(keyed).filter(|keyed: &Vec<_>| !keyed.is_empty()));
+                may_ask_again = false;
             }
+            Err(error) if batch.len() == 1 || error.is_transient() => fail(batch, error),
             Err(_) => {
                 let second = batch.split_off(batch.len() / 2);
                 halves.push(second);
@@ -68,11 +65,28 @@ async fn process<D: Decide>(worker: &Worker<D>, batch: Vec<Submission<D>>) {
     }
 }
 
+fn fail<D: Decide>(batch: Vec<Submission<D>>, error: Error) {
+    tracing::error!(ledger = D::NAME, commands = batch.len(), error = Error::chain(&error), "not committed");
+    telemetry::ledger_failed(D::NAME, batch.len());
+    let error = Arc::new(error);
+    for submission in batch {
+        reply(submission.reply, Err(SubmitError::Failed(Arc::clone(&error))));
+    }
+}
+
+fn answer_unknown<D: Decide>(batch: Vec<Submission<D>>) {
+    telemetry::ledger_failed(D::NAME, batch.len());
+    for submission in batch {
+        reply(submission.reply, Err(SubmitError::Unknown));
+    }
+}
+
 async fn commit_with_retries<D: Decide>(
     worker: &Worker<D>,
     batch: &[Submission<D>],
 ) -> Result<Vec<Answered<D>>, Error> {
     let mut gap = LEDGER_RETRY_GAP_MIN;
+    let mut races = 0;
     let trying = Stopwatch::start();
     let mut is_first = true;
     loop {
@@ -83,6 +97,8 @@ async fn commit_with_retries<D: Decide>(
             Err(Error::Invariant { message })
         });
         match committed {
+            Err(error) if error.is_commit_unknown() => return Err(error),
+            Err(error) if error.is_lost_race() && races < LEDGER_RACES_MAX => races += 1,
             Err(error) if error.is_transient() && trying.seconds() < LEDGER_RETRY_TIME_MAX.as_secs_f64() => {
                 if std::mem::take(&mut is_first) {
                     tracing::warn!(

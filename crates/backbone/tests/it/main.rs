@@ -1,11 +1,14 @@
-//! The backbone against a real SQLite file, with a tiny feature of its own.
+//! The backbone against real databases, with a tiny feature of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod db;
 mod formats;
 mod idempotency;
 mod ledger;
+mod migrations;
 mod parking;
 mod projector;
+mod proxy;
 mod relay;
 mod retention;
 mod sinks;

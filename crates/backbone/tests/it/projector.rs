@@ -138,7 +138,7 @@ async fn commits_of_another_process_are_noticed() {
     let running = world.start(&recorder, quick(3));
     running.settle().await;
     // A second handle on the same file stands for another process: it shares nothing with the first.
-    let file = world.folder.path().join("test.db");
+    let file = world.database.folder.path().join("test.db");
     let stranger = tidings_backbone::Db::open_sqlite(&file).await.unwrap();
     let mut tx = stranger.write(tidings_backbone::Durability::Full).await.unwrap();
     tidings_backbone::outbox::emit(tx.conn(), vec![world.event(TURNED, "far", 1)]).await.unwrap();
@@ -296,7 +296,7 @@ async fn events_that_were_removed_behind_the_position_stop_the_projector() {
 #[tokio::test]
 async fn somebody_who_only_looks_sees_another_process_settle() {
     let world = World::new().await;
-    let looker = tidings_backbone::Db::open_sqlite(&world.folder.path().join("test.db")).await.unwrap();
+    let looker = tidings_backbone::Db::open_sqlite(&world.database.folder.path().join("test.db")).await.unwrap();
     let log = tidings_backbone::log::Log::Embedded(looker.clone());
     let looking =
         projector::Runtime::new(looker, log, world.clock.clone()).with(Recorder::new("recorder"), quick(1)).handle();

@@ -1,4 +1,4 @@
-//! A database in a temporary folder, a feature with facts and events, and a projector that can be told to fail.
+//! A database of its own on any engine, a feature with facts and events, and a projector that can be told to fail.
 
 use std::{
     collections::HashMap,
@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use tempfile::TempDir;
 use tidings_backbone::{
     Clock, Conn, Db, Durability, Error, EventIds,
-    db::BACKBONE_MIGRATIONS,
+    db::{BACKBONE_MIGRATIONS, MysqlOptions},
     ledger::{Decide, Ledger},
     log::{Log, Recorded},
     outbox, parking,
     projector::{ApplyError, Gaps, Handle, Options, Projector, Runtime},
 };
 use tidings_event::{Event, Metadata, Timestamp};
+use tidings_testkit::database::{Database, Engine, Place};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) log: Log,
     pub(crate) clock: Clock,
     pub(crate) ids: EventIds,
-    pub(crate) folder: TempDir,
+    pub(crate) database: Database,
 }
 
 impl World {
@@ -36,18 +36,38 @@ impl World {
     }
 
     pub(crate) async fn with_clock(clock: Clock) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let db = Db::open_sqlite(&folder.path().join("test.db")).await.unwrap();
+        Self::on_with_clock(Engine::Sqlite, clock).await
+    }
+
+    pub(crate) async fn on(engine: Engine) -> Self {
+        Self::on_with_clock(engine, Clock::system()).await
+    }
+
+    pub(crate) async fn on_with_clock(engine: Engine, clock: Clock) -> Self {
+        let database = Database::new(engine).await;
+        let db = open(&database.place).await;
         db.migrate(BACKBONE_MIGRATIONS).await.unwrap();
+        let text = match engine {
+            Engine::Sqlite => "TEXT",
+            Engine::Mariadb | Engine::Mysql => "VARBINARY(255)",
+        };
         let mut tx = db.write(Durability::Full).await.unwrap();
         for table in [
-            "CREATE TABLE switch (name TEXT PRIMARY KEY, is_on BIGINT NOT NULL CHECK (is_on IN (0, 1)))",
-            "CREATE TABLE applied (log_offset BIGINT PRIMARY KEY, event_key TEXT NOT NULL, version BIGINT NOT NULL)",
+            format!("CREATE TABLE switch (name {text} PRIMARY KEY, is_on BIGINT NOT NULL CHECK (is_on IN (0, 1)))"),
+            format!(
+                "CREATE TABLE applied (log_offset BIGINT PRIMARY KEY, event_key {text} NOT NULL, \
+                 version BIGINT NOT NULL)"
+            ),
         ] {
             tx.conn().execute("making a table", table, vec![]).await.unwrap();
         }
         tx.commit().await.unwrap();
-        Self { log: Log::Embedded(db.clone()), db, clock, ids: EventIds::from_seed(7), folder }
+        Self { log: Log::Embedded(db.clone()), db, clock, ids: EventIds::from_seed(7), database }
+    }
+
+    /// The same database through a handle of its own, as another process would have it.
+    pub(crate) async fn reopen(&self) -> Db {
+        open(&self.database.place).await
     }
 
     pub(crate) fn event(&self, event_type: &str, key: &str, version: u64) -> Event {
@@ -83,8 +103,12 @@ impl World {
 
     /// Starts a ledger of switches.
     pub(crate) fn ledger(&self) -> (Ledger<Switches>, JoinHandle<()>, CancellationToken) {
+        self.ledger_on(self.db.clone())
+    }
+
+    pub(crate) fn ledger_on(&self, db: Db) -> (Ledger<Switches>, JoinHandle<()>, CancellationToken) {
         let decide = Switches { ids: self.ids.clone() };
-        let (ledger, worker) = Ledger::new(decide, self.db.clone(), self.clock.clone());
+        let (ledger, worker) = Ledger::new(decide, db, self.clock.clone());
         let shutdown = CancellationToken::new();
         (ledger, tokio::spawn(worker.run(shutdown.clone())), shutdown)
     }
@@ -133,6 +157,13 @@ impl World {
             }
         };
         tokio::time::timeout(PATIENCE, held).await.unwrap_or_else(|_| panic!("never came about: {what}"));
+    }
+}
+
+pub(crate) async fn open(place: &Place) -> Db {
+    match place {
+        Place::File(file) => Db::open_sqlite(file).await.unwrap(),
+        Place::Url(url) => Db::open_mysql(MysqlOptions::from_url(url).unwrap()).await.unwrap(),
     }
 }
 
@@ -287,16 +318,20 @@ impl Decide for Switches {
                 decided.push(Err("a switch needs a name".to_owned()));
                 continue;
             }
-            let sql = "SELECT is_on FROM switch WHERE name = ?";
+            let sql = format!("SELECT is_on FROM switch WHERE name = ? {}", conn.engine().for_update());
             let row = conn.fetch_optional("reading a switch", sql, vec![name.as_str().into()]).await?;
+            let is_new = row.is_none();
             let is_on = row.map_or(Ok(0), |row| row.int(0))?;
             decided.push(Ok(is_on != *turn));
             if is_on == *turn {
                 continue;
             }
-            let sql = "INSERT INTO switch (name, is_on) VALUES (?, ?) \
-                       ON CONFLICT (name) DO UPDATE SET is_on = excluded.is_on";
-            conn.execute("turning a switch", sql, vec![name.as_str().into(), (*turn).into()]).await?;
+            // A new one that another process stores first is met by its unique name, and decided anew.
+            let sql = match is_new {
+                true => "INSERT INTO switch (is_on, name) VALUES (?, ?)",
+                false => "UPDATE switch SET is_on = ? WHERE name = ?",
+            };
+            conn.execute("turning a switch", sql, vec![(*turn).into(), name.as_str().into()]).await?;
             let event = Event {
                 id: self.ids.next(at),
                 event_type: "switch.turned".to_owned(),

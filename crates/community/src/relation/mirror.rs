@@ -21,14 +21,15 @@ pub(super) struct Mirrored {
     pub(super) updated_at: Timestamp,
 }
 
-/// Reads the rows of those of `pairs` that have one.
+/// Reads the rows of those of `pairs` that have one, and keeps them for this transaction.
 pub(super) async fn read(conn: &mut Conn<'_>, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, Mirrored>> {
     let rows: Vec<[Value; 2]> = pairs.iter().map(|pair| [pair.to.into(), pair.from.into()]).collect();
+    let for_update = conn.engine().for_update();
     let sql = |values: &str| {
         format!(
             "WITH pair (to_id, from_id) AS ({values}) \
              SELECT m.to_user_id, m.from_user_id, m.rel_status, m.version, m.created_at, m.updated_at \
-             FROM pair JOIN follower m ON m.to_user_id = pair.to_id AND m.from_user_id = pair.from_id"
+             FROM pair JOIN follower m ON m.to_user_id = pair.to_id AND m.from_user_id = pair.from_id {for_update}"
         )
     };
     conn.fetch_rows("reading the mirror", sql, rows).await?.iter().map(read_row).collect()
@@ -45,12 +46,16 @@ fn read_row(row: &Row) -> Result<(Pair, Mirrored)> {
     Ok((pair, mirrored))
 }
 
-/// Writes rows, each over an older version only.
+/// Writes rows over those that were `read` in this transaction, or as new ones.
 ///
 /// # Errors
-/// When a row in the table is as new or newer: it was changed since it was read, and counting
-/// from it would be wrong.
-pub(super) async fn write(conn: &mut Conn<'_>, rows: &BTreeMap<Pair, Mirrored>) -> Result<()> {
+/// When a row in the table is not the one that was read: it was changed since, and counting from
+/// it would be wrong.
+pub(super) async fn write(
+    conn: &mut Conn<'_>,
+    rows: &BTreeMap<Pair, Mirrored>,
+    read: &BTreeMap<Pair, Mirrored>,
+) -> Result<()> {
     let tail = upsert(conn.engine());
     let head = "INSERT INTO follower (to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES";
     let mut rows: Vec<(&Pair, &Mirrored)> = rows.iter().collect();
@@ -58,11 +63,20 @@ pub(super) async fn write(conn: &mut Conn<'_>, rows: &BTreeMap<Pair, Mirrored>) 
     rows.sort_unstable_by_key(|(pair, _)| (pair.to, pair.from));
     let values: Vec<[Value; 6]> = rows.iter().map(write_row).collect();
     let written = conn.execute_rows("storing the mirror", head, values, &tail).await?;
-    if written == rows.len() as u64 {
-        return Ok(());
+    match conn.engine() {
+        Engine::Sqlite if written == rows.len() as u64 => Ok(()),
+        Engine::Sqlite => {
+            let reason = format!("{} of {} rows are not as they were read", rows.len() as u64 - written, rows.len());
+            Err(Error::MalformedRow { table: "follower", reason })
+        }
+        // A row counts twice when it was there. One that was read is kept, so it is as it was; one that was not
+        // there and is now was written by somebody who applies the same events.
+        Engine::Mysql | Engine::Mariadb => {
+            let were_there = rows.iter().filter(|(pair, _)| read.contains_key(pair)).count();
+            let is_as_read = written == (rows.len() + were_there) as u64;
+            if is_as_read { Ok(()) } else { Err(Error::PositionMoved { projector: super::projection::NAME }) }
+        }
     }
-    let reason = format!("{} of {} rows are not as they were read", rows.len() as u64 - written, rows.len());
-    Err(Error::MalformedRow { table: "follower", reason })
 }
 
 fn write_row((pair, mirrored): &(&Pair, &Mirrored)) -> [Value; 6] {
@@ -86,5 +100,6 @@ fn upsert(engine: Engine) -> String {
         Engine::Sqlite => {
             format!("{upsert} WHERE {} > {}", engine.inserted("version"), engine.as_int("follower.version"))
         }
+        Engine::Mysql | Engine::Mariadb => upsert,
     }
 }

@@ -49,7 +49,7 @@ impl Projector for RelationProjector {
         let steps = batch.iter().map(Step::read).collect::<Result<Vec<_>, _>>()?;
         let stored = mirror::read(&mut conn, &steps.iter().map(|step| step.pair).collect()).await?;
         let folded = fold::fold(&steps, &stored);
-        mirror::write(&mut conn, &folded.rows).await?;
+        mirror::write(&mut conn, &folded.rows, &stored).await?;
         counters::add(&mut conn, &folded.deltas).await?;
         telemetry::relation_version_gap(folded.gaps);
         telemetry::relation_stale_event(folded.stale);

@@ -41,6 +41,15 @@ fn is_test(name: &str) -> bool {
     let Some((path, function)) = name.rsplit_once("::") else { return false };
     let Ok(text) = std::fs::read_to_string(root().join(path)) else { return false };
     let Some(offset) = text.find(&format!("fn {function}(")) else { return false };
+    // A macro makes tests of those it lists.
+    let listed = text
+        .split("on_every_")
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once("!(")?.1))
+        .filter_map(|rest| rest.split(')').next());
+    if listed.flat_map(|list| list.split(',')).any(|name| name.trim() == function) {
+        return true;
+    }
     let mut above = text[..offset].lines().rev().map(str::trim);
     // `async` may stand before `fn`, comments and other attributes above it.
     let is_other = |line: &&str| ["//", "#[expect", "async", "pub"].iter().any(|start| line.starts_with(start));

@@ -6,7 +6,7 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -24,7 +24,8 @@ impl Lease {
     pub(super) const RETRY_GAP: Duration = Duration::from_millis(100);
 
     pub(super) fn new(db: &Db, projector: &str) -> Self {
-        let mut path = db.file().as_os_str().to_owned();
+        // Only the embedded log has leases, and it is in a file; Kafka hands out its partitions itself.
+        let mut path = db.file().unwrap_or(Path::new("tidings")).as_os_str().to_owned();
         path.push(format!("-{projector}.lock"));
         Self { path: path.into(), held: None }
     }
