@@ -141,7 +141,7 @@ impl World {
             batch.iter().filter(|recorded| recorded.event.event_type.starts_with("relation.")).cloned().collect();
         RelationProjector.apply(&mine, conn.reborrow()).await.unwrap();
         let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) \
-                   VALUES ('relation', 0, ?, 0) \
+                   VALUES ('relation', 'outbox/0', ?, 0) \
                    ON CONFLICT (projector, part) DO UPDATE SET log_offset = excluded.log_offset";
         conn.execute("moving on", sql, vec![last.into()]).await.unwrap();
         tx.commit().await.unwrap();
