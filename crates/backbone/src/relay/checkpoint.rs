@@ -9,7 +9,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Version of this form.
-    version: u32,
+    version: Version,
     /// Where to go on reading: always the end of a transaction.
     pub position: Position,
     /// The transaction after `position`, if a part of it was published already.
@@ -32,6 +32,18 @@ pub struct Checkpoint {
     /// Rows that the polling relay has published and must delete before it publishes more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<i64>,
+}
+
+/// The version of the stored form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Version(u32);
+
+impl Default for Version {
+    /// The one that this version of the code writes.
+    fn default() -> Self {
+        Self(1)
+    }
 }
 
 /// A place in a binlog, between two transactions.
@@ -95,12 +107,9 @@ impl std::fmt::Display for Position {
 }
 
 impl Checkpoint {
-    /// The form this version of the code writes.
-    const VERSION: u32 = 1;
-
     /// Nothing is published yet, and this is where the server stands.
     pub fn at(position: Position) -> Self {
-        Self { version: Self::VERSION, position, ..Self::default() }
+        Self { position, ..Self::default() }
     }
 
     /// The text a sink stores.
@@ -117,8 +126,8 @@ impl Checkpoint {
     /// When the text is no checkpoint, or one of a later version: to guess would be to lose or to repeat.
     pub fn from_json(text: &str) -> Result<Self> {
         let checkpoint: Self = serde_json::from_str(text).map_err(Error::json("reading a checkpoint of the relay"))?;
-        if checkpoint.version != Self::VERSION {
-            let message = format!("the relay's checkpoint has the unknown version {}", checkpoint.version);
+        if checkpoint.version != Version::default() {
+            let message = format!("the relay's checkpoint has the unknown version {}", checkpoint.version.0);
             return Err(Error::Invariant { message });
         }
         Ok(checkpoint)

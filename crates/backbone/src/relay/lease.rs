@@ -20,7 +20,14 @@ pub(super) struct Lease {
     /// Cancelled once the lease is somebody else's.
     pub(super) lost: CancellationToken,
     release: CancellationToken,
-    keeper: JoinHandle<()>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A relay that is dropped in the middle of something gives it up too.
+        self.release.cancel();
+    }
 }
 
 impl Lease {
@@ -34,14 +41,16 @@ impl Lease {
         let (lost, release) = (CancellationToken::new(), CancellationToken::new());
         let keeper = Keeper { address, name, held: Some(connection), lost: lost.clone(), release: release.clone() };
         // A task of its own: a write that takes long must not cost the lease.
-        Ok(Some(Self { lost, release, keeper: tokio::spawn(keeper.keep()) }))
+        Ok(Some(Self { lost, release, keeper: Some(tokio::spawn(keeper.keep())) }))
     }
 
     /// Gives it up; the next one need not wait.
-    pub(super) async fn release(self) {
+    pub(super) async fn release(mut self) {
         self.release.cancel();
-        // A keeper that panicked has dropped its connection, and the lock with it.
-        drop(self.keeper.await);
+        if let Some(keeper) = self.keeper.take() {
+            // A keeper that panicked has dropped its connection, and the lock with it.
+            drop(keeper.await);
+        }
     }
 }
 

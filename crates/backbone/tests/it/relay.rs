@@ -5,4 +5,5 @@ mod path;
 mod servers;
 mod tables;
 mod transactions;
+mod whole;
 mod world;

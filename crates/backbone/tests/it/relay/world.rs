@@ -40,6 +40,8 @@ pub(crate) const OUTBOX: &str = "CREATE TABLE outbox (
 pub(crate) struct World {
     pub(crate) conn: Conn,
     pub(crate) database: String,
+    /// The group of its relays.
+    pub(crate) group: String,
     pub(crate) address: String,
     pub(crate) is_mariadb: bool,
 }
@@ -69,7 +71,7 @@ impl World {
         conn.query_drop(format!("USE {database}")).await.unwrap();
         conn.query_drop(OUTBOX).await.unwrap();
         let version: String = conn.query_first("SELECT VERSION()").await.unwrap().unwrap();
-        Self { conn, database, address, is_mariadb: version.contains("MariaDB") }
+        Self { conn, group: database.clone(), database, address, is_mariadb: version.contains("MariaDB") }
     }
 
     pub(crate) async fn sql(&mut self, sql: impl AsRef<str>) {
@@ -90,7 +92,7 @@ impl World {
     }
 
     pub(crate) fn options(&self) -> Options {
-        Options::new(format!("{}/{}", self.address, self.database), self.database.clone())
+        Options::new(format!("{}/{}", self.address, self.database), self.group.clone())
     }
 
     pub(crate) fn collect(&self, checkpoint: Option<Checkpoint>) -> Collector {

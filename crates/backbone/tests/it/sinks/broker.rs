@@ -20,7 +20,7 @@ use tidings_backbone::{
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Options under which nobody else has topics.
-pub(super) fn options(brokers: String) -> Options {
+pub(crate) fn options(brokers: String) -> Options {
     static TESTS: AtomicU64 = AtomicU64::new(0);
     let (process, test) = (std::process::id(), TESTS.fetch_add(1, Ordering::SeqCst));
     let now = tidings_backbone::Clock::system().now().0;
@@ -33,27 +33,27 @@ pub(super) fn options(brokers: String) -> Options {
     }
 }
 
-pub(super) fn local() -> Options {
+pub(crate) fn local() -> Options {
     options(super::address("TIDINGS_TEST_KAFKA"))
 }
 
-pub(super) async fn sink(options: &Options) -> Sink {
+pub(crate) async fn sink(options: &Options) -> Sink {
     let topics = [options.topic("thing")];
     Sink::Kafka(Box::new(kafka::Sink::open(options, "group", &topics).await.unwrap()))
 }
 
 /// A record as a consumer gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) partition: i32,
-    pub(super) key: Option<Vec<u8>>,
-    pub(super) value: Option<String>,
-    pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
-    pub(super) timestamp_ms: Option<i64>,
+pub(crate) struct Found {
+    pub(crate) partition: i32,
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) value: Option<String>,
+    pub(crate) headers: Vec<(String, Option<Vec<u8>>)>,
+    pub(crate) timestamp_ms: Option<i64>,
 }
 
 /// All committed records of a topic, partition by partition.
-pub(super) fn committed(options: &Options, topic: &str) -> Vec<Found> {
+pub(crate) fn committed(options: &Options, topic: &str) -> Vec<Found> {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", &options.brokers)
         .set("group.id", &options.prefix)
@@ -92,7 +92,7 @@ pub(super) fn committed(options: &Options, topic: &str) -> Vec<Found> {
 }
 
 /// The values of a topic as numbers, in order.
-pub(super) fn numbers(options: &Options, topic: &str) -> Vec<usize> {
+pub(crate) fn numbers(options: &Options, topic: &str) -> Vec<usize> {
     let mut numbers: Vec<usize> =
         committed(options, topic).iter().map(|found| found.value.as_ref().unwrap().parse().unwrap()).collect();
     numbers.sort_unstable();
