@@ -140,6 +140,31 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// Redis refused or could not be reached.
+    #[error("Redis failed while {doing}")]
+    Redis {
+        /// What was being done, as a participle.
+        doing: &'static str,
+        /// What the client said.
+        source: redis::RedisError,
+    },
+    /// A webhook could not be reached.
+    #[error("the webhook could not be reached")]
+    Webhook(#[source] reqwest::Error),
+    /// A webhook did not take a record.
+    #[error("the webhook answered {status}")]
+    WebhookAnswer {
+        /// The status of its answer.
+        status: u16,
+    },
+    /// A file of the relay could not be read or written.
+    #[error("the file {} could not be used", path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
     /// A limit of this crate was exceeded; see [`crate::limits`].
     #[error("{what} exceeds its limit of {limit}")]
     LimitExceeded {
@@ -183,6 +208,10 @@ impl Error {
         move |source| Self::Kafka { doing, source }
     }
 
+    pub(crate) fn redis(doing: &'static str) -> impl FnOnce(redis::RedisError) -> Self {
+        move |source| Self::Redis { doing, source }
+    }
+
     pub(crate) fn json(doing: &'static str) -> impl FnOnce(serde_json::Error) -> Self {
         move |source| Self::Json { doing, source }
     }
@@ -196,6 +225,8 @@ impl Error {
             Self::PositionMoved { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => true,
             Self::Kafka { .. } | Self::TopicRefused { .. } => true,
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
+            Self::Redis { source, .. } => is_transient_in_redis(source),
+            Self::Webhook(_) | Self::WebhookAnswer { .. } | Self::File { .. } => true,
             _ => false,
         }
     }
@@ -257,6 +288,18 @@ fn is_transient(error: &sqlx::Error) -> bool {
         }
         _ => false,
     }
+}
+
+/// Of what Redis says, only what the configuration is to blame for stays as it is.
+fn is_transient_in_redis(error: &redis::RedisError) -> bool {
+    use redis::{ErrorKind, ServerErrorKind};
+    let is_of_configuration = matches!(
+        error.kind(),
+        ErrorKind::InvalidClientConfig
+            | ErrorKind::AuthenticationFailed
+            | ErrorKind::Server(ServerErrorKind::CrossSlot | ServerErrorKind::NoPerm)
+    );
+    !is_of_configuration && error.code() != Some("WRONGTYPE")
 }
 
 /// The primary result code of an error of SQLite's; the engine's own, so other engines have none.

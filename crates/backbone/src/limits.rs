@@ -149,3 +149,10 @@ pub const RELAY_BACKOFF_MAX: Duration = Duration::from_secs(5);
 pub const RELAY_LEASE_LOOK_GAP: Duration = Duration::from_secs(1);
 /// Time after which the source takes the lease from a holder that is silent.
 pub const RELAY_LEASE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Time one command to Redis may take.
+pub const REDIS_COMMAND_TIME_MAX: Duration = Duration::from_secs(10);
+/// Bytes of key, value and headers of one record in a Redis stream.
+pub const REDIS_RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a record that is sent to a webhook or written to the standard output.
+pub const WEBHOOK_RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -31,7 +31,6 @@ use crate::{
 type Client = BaseProducer<Deliveries>;
 
 /// Appends batches of records, each with the checkpoint that follows it.
-#[derive(Debug)]
 pub(crate) struct Producer {
     options: Options,
     group: String,
@@ -50,13 +49,10 @@ enum State {
     Broken(Option<Stored>),
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for Producer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Fenced => "Fenced",
-            Self::Ready(_) => "Ready",
-            Self::Broken(_) => "Broken",
-        })
+        // The options may hold a password.
+        f.debug_struct("Producer").field("group", &self.group).finish_non_exhaustive()
     }
 }
 

@@ -3,19 +3,48 @@
 //! | sink | one step | a stale writer | after a crash |
 //! |---|---|---|---|
 //! | [`kafka`] | one transaction | is refused by its transactional id | nothing is repeated |
+//! | [`redis`] | one script | is refused by compare-and-set | nothing is repeated |
+//! | [`webhook`] | each record, then a file | is kept out by a file lock | the last batch may be repeated |
+//! | [`stdout`] | all lines, then a file | is kept out by a file lock | the last batch may be repeated |
 //!
 //! A sink is used by one task: [`Sink::take_over`] once, then [`Sink::write`] again and again.
 
 pub mod kafka;
+mod place;
+pub mod redis;
+pub mod stdout;
+pub mod webhook;
+
+use serde::Deserialize;
 
 use super::{Checkpoint, DeadLetter, Record};
-use crate::{Error, Result};
+use crate::{Clock, Error, Result, limits::REDIS_RECORD_BYTES_MAX};
 
 /// A place that records are appended to.
 #[derive(Debug)]
 pub enum Sink {
     /// Apache Kafka.
     Kafka(Box<kafka::Sink>),
+    /// Redis Streams.
+    Redis(Box<redis::Sink>),
+    /// A signed webhook.
+    Webhook(Box<webhook::Sink>),
+    /// The standard output.
+    Stdout(Box<stdout::Sink>),
+}
+
+/// Where the records of a relay go, as its configuration says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Options {
+    /// Apache Kafka.
+    Kafka(kafka::Options),
+    /// Redis Streams.
+    Redis(redis::Options),
+    /// A signed webhook.
+    Webhook(webhook::Options),
+    /// The standard output.
+    Stdout(stdout::Options),
 }
 
 /// Why a batch was not written.
@@ -43,6 +72,19 @@ pub enum WriteError {
 }
 
 impl Sink {
+    /// The sink of a configuration, for the relays of one group. It connects when it is first used.
+    ///
+    /// # Errors
+    /// When the configuration has what cannot be.
+    pub fn open(options: &Options, group: &str, clock: &Clock) -> Result<Self> {
+        Ok(match options {
+            Options::Kafka(options) => Self::Kafka(Box::new(kafka::Sink::from_options(options, group))),
+            Options::Redis(options) => Self::Redis(Box::new(redis::Sink::open(options, group)?)),
+            Options::Webhook(options) => Self::Webhook(Box::new(webhook::Sink::open(options, clock.clone())?)),
+            Options::Stdout(options) => Self::Stdout(Box::new(stdout::Sink::open(&options.file, std::io::stdout()))),
+        })
+    }
+
     /// Takes over: fences whoever wrote before, and answers the last checkpoint of the group.
     ///
     /// # Errors
@@ -50,6 +92,9 @@ impl Sink {
     pub async fn take_over(&mut self) -> Result<Option<Checkpoint>> {
         let text = match self {
             Self::Kafka(sink) => sink.take_over().await?,
+            Self::Redis(sink) => sink.take_over().await?,
+            Self::Webhook(sink) => sink.take_over()?,
+            Self::Stdout(sink) => sink.take_over()?,
         };
         text.as_deref().map(Checkpoint::from_json).transpose()
     }
@@ -67,6 +112,9 @@ impl Sink {
         let checkpoint = checkpoint.to_json().map_err(WriteError::Fatal)?;
         match self {
             Self::Kafka(sink) => sink.write(records, dead, &checkpoint).await,
+            Self::Redis(sink) => sink.write(records, dead, &checkpoint).await,
+            Self::Webhook(sink) => sink.write(records, dead, &checkpoint).await,
+            Self::Stdout(sink) => sink.write(records, dead, &checkpoint).await,
         }
     }
 
@@ -74,6 +122,9 @@ impl Sink {
     pub fn record_bytes_max(&self) -> usize {
         match self {
             Self::Kafka(sink) => sink.record_bytes_max(),
+            Self::Redis(_) => REDIS_RECORD_BYTES_MAX,
+            Self::Webhook(sink) => sink.record_bytes_max(),
+            Self::Stdout(sink) => sink.record_bytes_max(),
         }
     }
 }

@@ -3,9 +3,13 @@
 
 pub(crate) mod broker;
 mod kafka;
+mod options;
 mod outage;
+mod redis;
+mod stdout;
+mod webhook;
 
-use std::sync::Arc;
+use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 
 use tidings_backbone::relay::{Checkpoint, Position, Record};
 
@@ -37,4 +41,18 @@ fn record(topic: &str, key: &str, value: impl Into<String>) -> Record {
 
 fn numbered(topic: &str, numbers: std::ops::Range<usize>) -> Vec<Record> {
     numbers.map(|number| record(topic, &format!("key-{}", number % 7), number.to_string())).collect()
+}
+
+/// Polls a future some times without waiting for anything, then drops it. Answers whether it was cut
+/// short. To a sink that is the same as an answer that never came.
+async fn cut_short(future: impl Future, polls: usize) -> bool {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        let poll = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await;
+        if poll.is_ready() {
+            return false;
+        }
+        tokio::task::yield_now().await;
+    }
+    true
 }

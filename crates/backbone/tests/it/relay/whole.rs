@@ -34,7 +34,7 @@ struct Running {
 impl Running {
     async fn start(world: &World, log: &kafka::Options) -> Self {
         let topics = [log.topic("test")];
-        let sink = sink::kafka::Sink::open(log, &world.group, &topics).await.unwrap();
+        let sink = sink::kafka::Sink::open(log, &world.group, &topics);
         let sink = Sink::Kafka(Box::new(sink));
         let bytes_max = sink.record_bytes_max();
         let formatter = Formatter::new(&[Route::default()], &log.prefix, Clock::system(), bytes_max).unwrap();
@@ -149,7 +149,7 @@ async fn a_relay_that_another_one_has_fenced_steps_down(mut world: World) {
     relay.until(State::Active).await;
     world.emit(0..5).await;
     relay.until_records(5).await;
-    let mut other = Sink::Kafka(Box::new(sink::kafka::Sink::open(&log, &world.group, &[]).await.unwrap()));
+    let mut other = Sink::Kafka(Box::new(sink::kafka::Sink::open(&log, &world.group, &[])));
     assert!(other.take_over().await.unwrap().is_some());
     world.emit(5..10).await;
     relay.until(State::Standby).await;

@@ -37,9 +37,9 @@ pub(crate) fn local() -> Options {
     options(super::address("TIDINGS_TEST_KAFKA"))
 }
 
-pub(crate) async fn sink(options: &Options) -> Sink {
+pub(crate) fn sink(options: &Options) -> Sink {
     let topics = [options.topic("thing")];
-    Sink::Kafka(Box::new(kafka::Sink::open(options, "group", &topics).await.unwrap()))
+    Sink::Kafka(Box::new(kafka::Sink::open(options, "group", &topics)))
 }
 
 /// A record as a consumer gets it.

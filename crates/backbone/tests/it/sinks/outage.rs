@@ -40,7 +40,7 @@ async fn a_batch_that_met_a_dead_broker_is_written_once_when_it_is_back() {
     let (_server, address) = Server::start();
     let options = options(address);
     let topic = options.topic("thing");
-    let mut sink = sink(&options).await;
+    let mut sink = sink(&options);
     sink.take_over().await.unwrap();
     sink.write(&numbered(&topic, 0..100), &[], &checkpoint(1)).await.unwrap();
 
