@@ -9,3 +9,10 @@ CREATE TABLE account (
     CONSTRAINT account_handle UNIQUE (handle),
     CONSTRAINT account_ordinal UNIQUE (ordinal)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- One row: whoever holds it registers users. Several processes may want to, and ordinals have no gaps.
+CREATE TABLE account_turn (
+    id BIGINT NOT NULL,
+    PRIMARY KEY (id)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+INSERT IGNORE INTO account_turn (id) VALUES (0);

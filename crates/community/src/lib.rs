@@ -39,4 +39,11 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../../migrations/sqlite/0101_relation.sql"),
         mysql: include_str!("../../../migrations/mysql/0101_relation.sql"),
     },
+    Migration {
+        version: 102,
+        name: "changes",
+        sqlite: include_str!("../../../migrations/sqlite/0102_changes.sql"),
+        // The table of MySQL has had the column from the first.
+        mysql: "",
+    },
 ];

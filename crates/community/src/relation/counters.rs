@@ -9,13 +9,15 @@
 //! and again when they are applied.
 
 mod codec;
+mod in_place;
 mod reader;
 mod recount;
 mod store;
 
 use std::collections::{BTreeMap, HashMap};
 
-use tidings_backbone::{Conn, Result, log::Offset};
+use tidings_backbone::{Conn, Result, db::Engine};
+use tidings_event::Timestamp;
 
 pub use codec::{Counters, SLOTS_BYTES};
 pub use reader::CounterReader;
@@ -30,13 +32,32 @@ use crate::{UserId, telemetry};
 pub(super) struct Delta {
     pub(super) followings: i64,
     pub(super) followers: i64,
-    /// The last event of the batch that changed the user's follower list.
-    pub(super) followers_offset: Option<Offset>,
+    /// When the last of them occurred.
+    pub(super) at: Timestamp,
 }
+
+impl Delta {
+    /// What `changes` begins with in a new row. It rises by one with each change, much more slowly
+    /// than time; so a row that was lost and made anew never has a number that it had before.
+    fn first_changes(self) -> i64 {
+        self.at.0.clamp(0, CHANGES_FIRST_MAX)
+    }
+}
+
+/// A number from which one can count on for ever.
+const CHANGES_FIRST_MAX: i64 = 1 << 53;
 
 /// Adds `deltas` to the counters of their users, on the transaction that has already changed the
 /// mirror: a counter that is recounted here must find the batch in it.
 pub(super) async fn add(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+    match conn.engine() {
+        Engine::Sqlite => add_to_read(conn, deltas).await,
+        Engine::Mysql | Engine::Mariadb => in_place::add(conn, deltas).await,
+    }
+}
+
+/// Where one writer at a time works, what was read can be written back.
+async fn add_to_read(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
     let users: Vec<UserId> = deltas.keys().copied().collect();
     let stored = read_stored(conn, &users).await?;
     let mut values = HashMap::with_capacity(users.len());
@@ -51,8 +72,8 @@ pub(super) async fn add(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -
     }
     values.extend(recount(conn, &uncounted).await?);
     let rows = deltas.iter().filter_map(|(user, delta)| {
-        let before = stored.get(user).and_then(|stored| stored.followers_offset);
-        Some((*user, *values.get(user)?, delta.followers_offset.or(before)))
+        let before = stored.get(user).and_then(|stored| stored.changes).map_or(0, |changes| changes.saturating_add(1));
+        Some((*user, *values.get(user)?, Some(before.max(delta.first_changes()))))
     });
     store::write(conn, rows).await
 }

@@ -21,10 +21,26 @@ pub(super) struct Mirrored {
     pub(super) updated_at: Timestamp,
 }
 
-/// Reads the rows of those of `pairs` that have one, and keeps them for this transaction.
+/// Reads the rows of those of `pairs` that have one.
 pub(super) async fn read(conn: &mut Conn<'_>, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, Mirrored>> {
-    let rows: Vec<[Value; 2]> = pairs.iter().map(|pair| [pair.to.into(), pair.from.into()]).collect();
+    select(conn, pairs, "").await
+}
+
+/// As [`read`], and keeps the rows for this transaction, which is to [`write`] them.
+pub(super) async fn read_to_write(conn: &mut Conn<'_>, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, Mirrored>> {
     let for_update = conn.engine().for_update();
+    select(conn, pairs, for_update).await
+}
+
+async fn select(
+    conn: &mut Conn<'_>,
+    pairs: &BTreeSet<Pair>,
+    for_update: &'static str,
+) -> Result<BTreeMap<Pair, Mirrored>> {
+    // In the order of the primary key, in which everybody locks them.
+    let mut keys: Vec<(UserId, UserId)> = pairs.iter().map(|pair| (pair.to, pair.from)).collect();
+    keys.sort_unstable();
+    let rows: Vec<[Value; 2]> = keys.into_iter().map(|(to, from)| [to.into(), from.into()]).collect();
     let sql = |values: &str| {
         format!(
             "WITH pair (to_id, from_id) AS ({values}) \
@@ -46,7 +62,7 @@ fn read_row(row: &Row) -> Result<(Pair, Mirrored)> {
     Ok((pair, mirrored))
 }
 
-/// Writes rows over those that were `read` in this transaction, or as new ones.
+/// Writes rows over those that were read in this transaction to be written, or as new ones.
 ///
 /// # Errors
 /// When a row in the table is not the one that was read: it was changed since, and counting from

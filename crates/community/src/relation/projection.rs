@@ -47,7 +47,7 @@ impl Projector for RelationProjector {
     async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
         // All events are read before anything is written: an event at fault costs no work.
         let steps = batch.iter().map(Step::read).collect::<Result<Vec<_>, _>>()?;
-        let stored = mirror::read(&mut conn, &steps.iter().map(|step| step.pair).collect()).await?;
+        let stored = mirror::read_to_write(&mut conn, &steps.iter().map(|step| step.pair).collect()).await?;
         let folded = fold::fold(&steps, &stored);
         mirror::write(&mut conn, &folded.rows, &stored).await?;
         counters::add(&mut conn, &folded.deltas).await?;

@@ -1,15 +1,15 @@
 //! The first page of follower lists of accounts with many followers, kept in this process.
 //!
 //! A page is kept whole or not at all, and served only while it is what the database would
-//! answer: beside an account's counters stands the offset of the last event that changed its
-//! follower list. A page carries the offset it was read at, in one snapshot, and counts only
-//! while the two are the same, whichever process runs the projector. So nobody has to be told of
-//! a change: the next reader sees it, and takes the page anew.
+//! answer: beside an account's counters stands a number that rises with each change of its lists
+//! or counters. A page carries the number it was read at, in one snapshot, and counts only while
+//! the two are the same, whichever process runs the projector. So nobody has to be told of a
+//! change: the next reader sees it, and takes the page anew.
 
 use std::sync::Arc;
 
 use moka::future::Cache;
-use tidings_backbone::{Conn, Result, log::Offset};
+use tidings_backbone::{Conn, Result};
 
 use super::{
     counters,
@@ -31,7 +31,8 @@ pub struct TopPages {
 /// The first [`PAGE_ENTRIES_MAX`] lines of a list, or all of a shorter one.
 #[derive(Debug)]
 struct TopPage {
-    read_at: Offset,
+    /// The number of its changes when it was read.
+    read_at: i64,
     list: List,
 }
 
@@ -69,12 +70,12 @@ impl TopPages {
         Ok(Some(fresh.cut(wanted)))
     }
 
-    /// When the follower list last changed; `None` for an account whose page is not kept.
-    async fn changed_at(&self, conn: &mut Conn<'_>, user: UserId) -> Result<Option<Offset>> {
+    /// The number of changes so far; `None` for an account whose page is not kept.
+    async fn changed_at(&self, conn: &mut Conn<'_>, user: UserId) -> Result<Option<i64>> {
         let stored = counters::read_stored(conn, &[user]).await?.remove(&user);
         Ok(stored.and_then(|stored| {
             let followers = stored.counters?.followers;
-            stored.followers_offset.filter(|_| followers >= self.followers_min)
+            stored.changes.filter(|_| followers >= self.followers_min)
         }))
     }
 }

@@ -46,8 +46,8 @@ pub enum Refusal {
     IdsExhausted,
 }
 
-/// Decides who is registered. Ordinals are dense and in the order of decision, since one ledger
-/// at a time decides.
+/// Decides who is registered. Ordinals are dense and in the order of decision, since one batch at
+/// a time is decided, whichever process decides it.
 #[derive(Debug)]
 pub struct Registry {
     ids: EventIds,
@@ -107,6 +107,7 @@ impl Known {
     async fn load(conn: &mut Conn<'_>, commands: &[&Register]) -> Result<Self> {
         let ids: Vec<UserId> = commands.iter().filter_map(|command| command.id).collect();
         let handles: Vec<&Handle> = commands.iter().map(|command| &command.handle).collect();
+        read::keep_turn(conn).await?;
         let users = read::named(conn, &ids, &handles).await?;
         let (highest_id, highest_ordinal) = read::highest(conn).await?;
         Ok(Self {

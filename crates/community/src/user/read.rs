@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tidings_backbone::{
     Conn, Error, Result,
-    db::{Row, Value},
+    db::{Engine, Row, Value},
 };
 use tidings_event::Timestamp;
 
@@ -46,6 +46,17 @@ pub(super) async fn named(conn: &mut Conn<'_>, ids: &[UserId], handles: &[&Handl
     found.append(&mut conn.fetch_rows("looking for handles", sql, rows).await?);
     let users = found.iter().map(|row| read_user(row).map(|user| (user.user_id, user)));
     Ok(users.collect::<Result<HashMap<_, _>>>()?.into_values().collect())
+}
+
+/// Waits until nobody else registers users, and keeps the turn until the end of the transaction.
+pub(super) async fn keep_turn(conn: &mut Conn<'_>) -> Result<()> {
+    let for_update = match conn.engine() {
+        // One writer at a time works.
+        Engine::Sqlite => return Ok(()),
+        engine @ (Engine::Mysql | Engine::Mariadb) => engine.for_update(),
+    };
+    let sql = format!("SELECT id FROM account_turn WHERE id = 0 {for_update}");
+    conn.fetch("waiting for the turn to register", sql, Vec::new()).await.map(drop)
 }
 
 /// The highest id and the highest ordinal in use, if there are users.

@@ -92,3 +92,90 @@ async fn toggles_of_fifty_clients_end_with_facts_mirror_lists_and_counters_agree
     assert!(report.is_clean(), "{report:#?}");
     assert_eq!(report.pending_events, 0);
 }
+
+mod several_processes {
+    //! Ledgers of several processes on one database.
+
+    use futures::future::join_all;
+    use tidings_community::user::facts::{Refusal, Registry};
+    use tidings_testkit::{database::Engine, on_every_server};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+    use crate::world::register;
+
+    on_every_server!(
+        a_thousand_identical_follows_to_two_ledgers_are_one_row_and_one_event,
+        events_of_a_key_stand_in_the_order_of_their_versions_whoever_decided_them,
+        ordinals_are_dense_and_handles_unique_whoever_registers,
+    );
+
+    /// A ledger with a handle on the database of its own.
+    async fn process(world: &World) -> (Ledger<Relation>, JoinHandle<()>) {
+        let (ledger, worker) = Ledger::new(Relation::new(world.ids.clone()), world.reopen().await, world.clock.clone());
+        (ledger, tokio::spawn(worker.run(CancellationToken::new())))
+    }
+
+    async fn a_thousand_identical_follows_to_two_ledgers_are_one_row_and_one_event(engine: Engine) {
+        let world = World::on(engine, 2).await;
+        let ledgers = [process(&world).await.0, process(&world).await.0];
+        let answers = join_all((0..1_000).map(|number| ledgers[number % 2].submit(follow(1, 2), None))).await;
+        let changed = answers.into_iter().filter(|answer| answer.as_ref().unwrap().as_ref().unwrap().changed).count();
+        assert_eq!(changed, 1);
+        assert_eq!(world.relation_events().await.len(), 1);
+        assert_eq!(world.facts().await.len(), 1);
+        assert_eq!(world.facts().await[&pair(1, 2)].1, 1);
+    }
+
+    async fn events_of_a_key_stand_in_the_order_of_their_versions_whoever_decided_them(engine: Engine) {
+        let world = World::on(engine, 20).await;
+        let ledgers = [process(&world).await.0, process(&world).await.0, process(&world).await.0];
+        let clients = (0..30_i64).map(|client| {
+            let ledgers = ledgers.clone();
+            tokio::spawn(async move {
+                for round in 0..60_i64 {
+                    let (from, to) = ((client * 3 + round) % 10 + 1, (client + round * 7) % 10 + 11);
+                    let command = if (client + round) % 2 == 0 { follow(from, to) } else { unfollow(from, to) };
+                    let ledger = &ledgers[usize::try_from(client + round).unwrap() % 3];
+                    ledger.submit(command, None).await.unwrap().unwrap();
+                }
+            })
+        });
+        for client in join_all(clients).await {
+            client.unwrap();
+        }
+        let mut versions = std::collections::BTreeMap::new();
+        for recorded in world.relation_events().await {
+            let event = recorded.event;
+            let last = versions.entry(event.aggregate_id.clone()).or_insert(0);
+            assert_eq!(event.version, *last + 1, "{} at {}", event.aggregate_id, recorded.offset.0);
+            *last = event.version;
+        }
+        for (pair, (_, version, ..)) in world.facts().await {
+            assert_eq!(versions[&pair.to_string()], u64::try_from(version).unwrap());
+        }
+        world.drain().await;
+        assert!(world.verify().await.is_clean());
+    }
+
+    async fn ordinals_are_dense_and_handles_unique_whoever_registers(engine: Engine) {
+        let world = World::on(engine, 0).await;
+        let mut ledgers = Vec::new();
+        for _ in 0..3 {
+            let (ledger, worker) =
+                Ledger::new(Registry::new(world.ids.clone()), world.reopen().await, world.clock.clone());
+            tokio::spawn(worker.run(CancellationToken::new()));
+            ledgers.push(ledger);
+        }
+        // Every name is asked for three times, by each of the ledgers, for a user of any id.
+        let asked = (0..300).map(|number| {
+            let ledger = &ledgers[number % 3];
+            ledger.submit(register(None, &format!("user{}", number / 3)), None)
+        });
+        let answers = join_all(asked).await;
+        let taken = answers.iter().filter(|answer| answer.as_ref().unwrap() == &Err(Refusal::HandleTaken)).count();
+        assert_eq!(taken, 200);
+        let rows = world.query("SELECT id, ordinal FROM account ORDER BY ordinal", vec![]).await;
+        assert_eq!(rows, (0..100).map(|ordinal| vec![ordinal + 1, ordinal]).collect::<Vec<_>>());
+    }
+}

@@ -9,15 +9,26 @@ use tidings_event::{
     Metadata, Timestamp,
     payload::{Followed, Payload, Unfollowed},
 };
+use tidings_testkit::{database::Engine, on_every_engine};
 
 use crate::{
     model::{Model, USERS, batches},
     world::{START, World, block_on, follow, pair, unfollow, user},
 };
 
-#[tokio::test]
-async fn following_twice_is_one_change_and_one_event() {
-    let world = World::new(2).await;
+on_every_engine!(
+    following_twice_is_one_change_and_one_event,
+    unfollowing_somebody_never_followed_changes_nothing,
+    following_oneself_or_an_unknown_user_is_refused_and_the_rest_of_the_batch_goes_on,
+    the_highest_possible_id_is_an_unknown_user_like_any_other,
+    events_are_keyed_by_the_follower_and_carry_the_before_image,
+    commands_of_one_batch_build_on_each_other_and_each_change_has_its_event,
+    an_outbox_that_fails_takes_the_facts_back,
+    a_batch_larger_than_a_statement_is_decided_whole,
+);
+
+async fn following_twice_is_one_change_and_one_event(engine: Engine) {
+    let world = World::on(engine, 2).await;
     let first = world.done(follow(1, 2)).await;
     world.tick(5);
     let second = world.done(follow(1, 2)).await;
@@ -27,18 +38,16 @@ async fn following_twice_is_one_change_and_one_event() {
     assert_eq!(world.facts().await, BTreeMap::from([(pair(1, 2), (true, 1, START.0, START.0))]));
 }
 
-#[tokio::test]
-async fn unfollowing_somebody_never_followed_changes_nothing() {
-    let world = World::new(2).await;
+async fn unfollowing_somebody_never_followed_changes_nothing(engine: Engine) {
+    let world = World::on(engine, 2).await;
     let outcome = world.done(unfollow(1, 2)).await;
     assert_eq!(outcome, Outcome { changed: false, following: false, version: 0, followed_at: None });
     assert!(world.facts().await.is_empty());
     assert!(world.relation_events().await.is_empty());
 }
 
-#[tokio::test]
-async fn following_oneself_or_an_unknown_user_is_refused_and_the_rest_of_the_batch_goes_on() {
-    let world = World::new(2).await;
+async fn following_oneself_or_an_unknown_user_is_refused_and_the_rest_of_the_batch_goes_on(engine: Engine) {
+    let world = World::on(engine, 2).await;
     let answers = world.decide(&[follow(1, 1), follow(1, 3), follow(1, 2), follow(9, 1), unfollow(3, 3)]).await;
     assert_eq!(answers[0], Err(Refusal::Yourself));
     assert_eq!(answers[1], Err(Refusal::UnknownUser(user(3))));
@@ -49,16 +58,14 @@ async fn following_oneself_or_an_unknown_user_is_refused_and_the_rest_of_the_bat
     assert_eq!(world.relation_events().await.len(), 1);
 }
 
-#[tokio::test]
-async fn the_highest_possible_id_is_an_unknown_user_like_any_other() {
-    let world = World::new(1).await;
+async fn the_highest_possible_id_is_an_unknown_user_like_any_other(engine: Engine) {
+    let world = World::on(engine, 1).await;
     let answers = world.decide(&[follow(1, i64::MAX), follow(0, 1)]).await;
     assert_eq!(answers, [Err(Refusal::UnknownUser(user(i64::MAX))), Err(Refusal::UnknownUser(user(0)))]);
 }
 
-#[tokio::test]
-async fn events_are_keyed_by_the_follower_and_carry_the_before_image() {
-    let world = World::new(2).await;
+async fn events_are_keyed_by_the_follower_and_carry_the_before_image(engine: Engine) {
+    let world = World::on(engine, 2).await;
     let metadata = Metadata { request_id: Some("r-1".to_owned()), ..Metadata::default() };
     let mut command = follow(1, 2);
     command.metadata = metadata.clone();
@@ -81,9 +88,8 @@ async fn events_are_keyed_by_the_follower_and_carry_the_before_image() {
     assert_eq!((payload.followed_at, payload.unfollowed_at), (START, Timestamp(START.0 + 7)));
 }
 
-#[tokio::test]
-async fn commands_of_one_batch_build_on_each_other_and_each_change_has_its_event() {
-    let world = World::new(2).await;
+async fn commands_of_one_batch_build_on_each_other_and_each_change_has_its_event(engine: Engine) {
+    let world = World::on(engine, 2).await;
     let answers = world.decide(&[follow(1, 2), follow(1, 2), unfollow(1, 2), follow(1, 2)]).await;
     let seen: Vec<_> = answers.iter().map(|answer| answer.as_ref().unwrap()).map(|o| (o.changed, o.version)).collect();
     assert_eq!(seen, [(true, 1), (false, 1), (true, 2), (true, 3)]);
@@ -92,9 +98,8 @@ async fn commands_of_one_batch_build_on_each_other_and_each_change_has_its_event
     assert_eq!(world.facts().await[&pair(1, 2)], (true, 3, START.0, START.0));
 }
 
-#[tokio::test]
-async fn an_outbox_that_fails_takes_the_facts_back() {
-    let world = World::new(2).await;
+async fn an_outbox_that_fails_takes_the_facts_back(engine: Engine) {
+    let world = World::on(engine, 2).await;
     world.tamper("ALTER TABLE outbox RENAME TO lost", vec![]).await;
     let mut tx = world.db.write(Durability::Full).await.unwrap();
     let relation = Relation::new(world.ids.clone());
@@ -103,9 +108,8 @@ async fn an_outbox_that_fails_takes_the_facts_back() {
     assert!(world.facts().await.is_empty());
 }
 
-#[tokio::test]
-async fn a_batch_larger_than_a_statement_is_decided_whole() {
-    let world = World::new(400).await;
+async fn a_batch_larger_than_a_statement_is_decided_whole(engine: Engine) {
+    let world = World::on(engine, 400).await;
     let commands: Vec<_> = (2..=400).map(|to| follow(1, to)).collect();
     let answers = world.decide(&commands).await;
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().changed));

@@ -1,8 +1,15 @@
 //! Common follows of two users.
 
 use tidings_community::{UserId, relation::read};
+use tidings_testkit::{database::Engine, on_every_engine};
 
 use crate::world::{World, follow, unfollow, user};
+
+on_every_engine!(
+    common_follows_are_those_that_both_follow_now,
+    common_follows_page_in_order_of_users,
+    with_an_unknown_user_nothing_is_common,
+);
 
 /// Ids of a page of common follows, and where it goes on.
 async fn common(
@@ -17,9 +24,8 @@ async fn common(
     Some((list.entries.iter().map(|entry| entry.user_id.get()).collect(), list.next))
 }
 
-#[tokio::test]
-async fn common_follows_are_those_that_both_follow_now() {
-    let world = World::new(6).await;
+async fn common_follows_are_those_that_both_follow_now(engine: Engine) {
+    let world = World::on(engine, 6).await;
     for to in 3..=6 {
         world.decide(&[follow(1, to), follow(2, to)]).await;
     }
@@ -28,9 +34,8 @@ async fn common_follows_are_those_that_both_follow_now() {
     assert_eq!(common(&world, 1, 3, 10, None).await, Some((vec![], None)));
 }
 
-#[tokio::test]
-async fn common_follows_page_in_order_of_users() {
-    let world = World::new(9).await;
+async fn common_follows_page_in_order_of_users(engine: Engine) {
+    let world = World::on(engine, 9).await;
     for to in (3..=9).rev() {
         world.decide(&[follow(1, to), follow(2, to)]).await;
         world.tick(1);
@@ -48,9 +53,8 @@ async fn common_follows_page_in_order_of_users() {
     assert_eq!(seen, [3, 4, 5, 6, 7, 8, 9]);
 }
 
-#[tokio::test]
-async fn with_an_unknown_user_nothing_is_common() {
-    let world = World::new(1).await;
+async fn with_an_unknown_user_nothing_is_common(engine: Engine) {
+    let world = World::on(engine, 1).await;
     assert_eq!(common(&world, 1, 9, 10, None).await, None);
     assert_eq!(common(&world, 9, 1, 10, None).await, None);
 }

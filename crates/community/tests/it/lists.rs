@@ -12,16 +12,28 @@ use tidings_community::{
     },
 };
 use tidings_event::Timestamp;
+use tidings_testkit::{database::Engine, on_every_engine};
 
 use crate::world::{START, World, block_on, follow, unfollow, user};
+
+on_every_engine!(
+    lists_are_newest_first_and_name_handle_and_time,
+    a_writer_sees_his_own_follow_at_once,
+    an_unknown_user_has_no_list_and_a_known_one_may_have_an_empty_one,
+    offset_pages_cut_the_list_without_gap_or_overlap,
+    a_list_that_ends_with_its_page_has_no_next,
+    marks_that_nobody_gave_out_are_only_places_in_the_order,
+    a_list_of_many_follows_of_one_moment_pages_to_its_end,
+    status_answers_both_directions_in_the_order_asked,
+    status_has_a_limit,
+);
 
 fn ids(list: &List) -> Vec<i64> {
     list.entries.iter().map(|entry| entry.user_id.get()).collect()
 }
 
-#[tokio::test]
-async fn lists_are_newest_first_and_name_handle_and_time() {
-    let world = World::new(4).await;
+async fn lists_are_newest_first_and_name_handle_and_time(engine: Engine) {
+    let world = World::on(engine, 4).await;
     for to in [3, 2, 4] {
         world.done(follow(1, to)).await;
         world.done(follow(to, 1)).await;
@@ -37,26 +49,23 @@ async fn lists_are_newest_first_and_name_handle_and_time() {
     assert_eq!(followers.next, None);
 }
 
-#[tokio::test]
-async fn a_writer_sees_his_own_follow_at_once() {
-    let world = World::new(2).await;
+async fn a_writer_sees_his_own_follow_at_once(engine: Engine) {
+    let world = World::on(engine, 2).await;
     world.done(follow(1, 2)).await;
     assert_eq!(ids(&world.followings(user(1), &Page::first(10)).await.unwrap()), [2]);
     world.done(unfollow(1, 2)).await;
     assert!(world.followings(user(1), &Page::first(10)).await.unwrap().entries.is_empty());
 }
 
-#[tokio::test]
-async fn an_unknown_user_has_no_list_and_a_known_one_may_have_an_empty_one() {
-    let world = World::new(1).await;
+async fn an_unknown_user_has_no_list_and_a_known_one_may_have_an_empty_one(engine: Engine) {
+    let world = World::on(engine, 1).await;
     assert_eq!(world.followers(user(7), &Page::first(10)).await, None);
     assert_eq!(world.followings(user(7), &Page::first(10)).await, None);
     assert!(world.followers(user(1), &Page::first(10)).await.unwrap().entries.is_empty());
 }
 
-#[tokio::test]
-async fn offset_pages_cut_the_list_without_gap_or_overlap() {
-    let world = World::new(8).await;
+async fn offset_pages_cut_the_list_without_gap_or_overlap(engine: Engine) {
+    let world = World::on(engine, 8).await;
     for to in 2..=8 {
         world.done(follow(1, to)).await;
         world.tick(1);
@@ -72,9 +81,8 @@ async fn offset_pages_cut_the_list_without_gap_or_overlap() {
     assert_eq!((list.entries.len(), list.next), (0, None));
 }
 
-#[tokio::test]
-async fn a_list_that_ends_with_its_page_has_no_next() {
-    let world = World::new(4).await;
+async fn a_list_that_ends_with_its_page_has_no_next(engine: Engine) {
+    let world = World::on(engine, 4).await;
     world.decide(&[follow(1, 2), follow(1, 3), follow(1, 4)]).await;
     assert_eq!(world.followings(user(1), &Page::first(3)).await.unwrap().next, None);
     let two = world.followings(user(1), &Page::first(2)).await.unwrap();
@@ -91,9 +99,8 @@ fn a_page_is_within_its_limits() {
     assert_eq!(Page::first(u32::MAX).limit(), 100);
 }
 
-#[tokio::test]
-async fn marks_that_nobody_gave_out_are_only_places_in_the_order() {
-    let world = World::new(3).await;
+async fn marks_that_nobody_gave_out_are_only_places_in_the_order(engine: Engine) {
+    let world = World::on(engine, 3).await;
     world.decide(&[follow(1, 2), follow(1, 3)]).await;
     for (at, id, expected) in [
         (i64::MIN, 0, vec![]),
@@ -126,9 +133,8 @@ async fn page_through(world: &World, owner: UserId, limit: u32, between: &[Vec<C
     }
 }
 
-#[tokio::test]
-async fn a_list_of_many_follows_of_one_moment_pages_to_its_end() {
-    let world = World::new(1_001).await;
+async fn a_list_of_many_follows_of_one_moment_pages_to_its_end(engine: Engine) {
+    let world = World::on(engine, 1_001).await;
     let commands: Vec<_> = (2..=1_001).map(|from| follow(from, 1)).collect();
     world.decide(&commands).await;
     world.drain().await;
@@ -175,9 +181,8 @@ proptest! {
     }
 }
 
-#[tokio::test]
-async fn status_answers_both_directions_in_the_order_asked() {
-    let world = World::new(5).await;
+async fn status_answers_both_directions_in_the_order_asked(engine: Engine) {
+    let world = World::on(engine, 5).await;
     world.decide(&[follow(1, 2), follow(3, 1), follow(1, 4), follow(4, 1), follow(1, 5), unfollow(1, 5)]).await;
     let mut tx = world.db.read().await.unwrap();
     let asked = [4, 99, 2, 3, 5, 1, 4].map(user);
@@ -197,9 +202,8 @@ async fn status_answers_both_directions_in_the_order_asked() {
     );
 }
 
-#[tokio::test]
-async fn status_has_a_limit() {
-    let world = World::new(1).await;
+async fn status_has_a_limit(engine: Engine) {
+    let world = World::on(engine, 1).await;
     let mut tx = world.db.read().await.unwrap();
     let asked: Vec<_> = (0..101).map(user).collect();
     assert_eq!(status(&mut tx.conn(), user(1), &asked[..100]).await.unwrap().len(), 100);

@@ -5,12 +5,21 @@ use tidings_community::user::{
     read,
 };
 use tidings_event::payload::{self, Payload};
+use tidings_testkit::{database::Engine, on_every_engine};
 
 use crate::world::{START, World, register, user};
 
-#[tokio::test]
-async fn ordinals_are_dense_in_order_of_decision_also_after_refusals() {
-    let world = World::new(0).await;
+on_every_engine!(
+    ordinals_are_dense_in_order_of_decision_also_after_refusals,
+    registering_the_same_user_again_changes_nothing,
+    a_handle_belongs_to_one_user,
+    given_ids_go_past_the_highest_and_never_out_of_range,
+    a_new_user_is_one_event_keyed_by_him,
+    users_are_found_by_id_and_by_handle,
+);
+
+async fn ordinals_are_dense_in_order_of_decision_also_after_refusals(engine: Engine) {
+    let world = World::on(engine, 0).await;
     let answers = world
         .register(&[register(Some(70), "a"), register(Some(70), "b"), register(Some(9), "a"), register(Some(9), "c")])
         .await;
@@ -21,9 +30,8 @@ async fn ordinals_are_dense_in_order_of_decision_also_after_refusals() {
     assert_eq!(ordinals, [[70, 0], [9, 1], [71, 2]]);
 }
 
-#[tokio::test]
-async fn registering_the_same_user_again_changes_nothing() {
-    let world = World::new(0).await;
+async fn registering_the_same_user_again_changes_nothing(engine: Engine) {
+    let world = World::on(engine, 0).await;
     let first = world.register(&[register(Some(0), "ada"), register(Some(0), "ada")]).await;
     let again = world.register(&[register(Some(0), "ada")]).await;
     let outcome = |changed| Ok(Registered { user_id: user(0), handle: "ada".parse().unwrap(), ordinal: 0, changed });
@@ -32,18 +40,16 @@ async fn registering_the_same_user_again_changes_nothing() {
     assert_eq!(world.events().await.len(), 1);
 }
 
-#[tokio::test]
-async fn a_handle_belongs_to_one_user() {
-    let world = World::new(0).await;
+async fn a_handle_belongs_to_one_user(engine: Engine) {
+    let world = World::on(engine, 0).await;
     world.register(&[register(Some(5), "ada")]).await;
     let answers = world.register(&[register(None, "ada"), register(Some(6), "ada"), register(Some(5), "other")]).await;
     assert_eq!(answers, [Err(Refusal::HandleTaken), Err(Refusal::HandleTaken), Err(Refusal::UserExists)]);
     assert_eq!(world.events().await.len(), 1);
 }
 
-#[tokio::test]
-async fn given_ids_go_past_the_highest_and_never_out_of_range() {
-    let world = World::new(0).await;
+async fn given_ids_go_past_the_highest_and_never_out_of_range(engine: Engine) {
+    let world = World::on(engine, 0).await;
     let answers = world.register(&[register(None, "a"), register(Some(10), "b"), register(None, "c")]).await;
     let ids: Vec<_> = answers.into_iter().map(|answer| answer.unwrap().user_id.get()).collect();
     assert_eq!(ids, [1, 10, 11]);
@@ -54,9 +60,8 @@ async fn given_ids_go_past_the_highest_and_never_out_of_range() {
     assert!(world.register(&[register(Some(12), "f")]).await[0].is_ok());
 }
 
-#[tokio::test]
-async fn a_new_user_is_one_event_keyed_by_him() {
-    let world = World::new(0).await;
+async fn a_new_user_is_one_event_keyed_by_him(engine: Engine) {
+    let world = World::on(engine, 0).await;
     world.register(&[register(Some(42), "ada")]).await;
     let events = world.events().await;
     let event = &events[0].event;
@@ -65,9 +70,8 @@ async fn a_new_user_is_one_event_keyed_by_him() {
     assert_eq!((payload.user, payload.handle.as_str(), payload.ordinal), (user(42).into(), "ada", 0));
 }
 
-#[tokio::test]
-async fn users_are_found_by_id_and_by_handle() {
-    let world = World::new(3).await;
+async fn users_are_found_by_id_and_by_handle(engine: Engine) {
+    let world = World::on(engine, 3).await;
     let mut tx = world.db.read().await.unwrap();
     let conn = &mut tx.conn();
     let found = read::get(conn, user(2)).await.unwrap().unwrap();

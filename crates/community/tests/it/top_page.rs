@@ -4,8 +4,18 @@ use tidings_community::relation::{
     read::{List, Page, Start},
     top_page::TopPages,
 };
+use tidings_testkit::{database::Engine, on_every_engine};
 
 use crate::world::{World, follow, unfollow, user};
+
+on_every_engine!(
+    a_page_is_served_from_memory_until_the_list_changes,
+    every_page_is_the_one_the_database_would_answer,
+    a_list_that_keeps_its_length_but_not_its_people_is_read_again,
+    an_account_below_the_threshold_or_without_counters_is_not_kept,
+    a_projector_in_another_process_is_noticed,
+    an_unknown_user_has_no_page,
+);
 
 async fn read(world: &World, pages: &TopPages, id: i64, page: &Page) -> Option<List> {
     let mut tx = world.db.read().await.unwrap();
@@ -13,8 +23,8 @@ async fn read(world: &World, pages: &TopPages, id: i64, page: &Page) -> Option<L
 }
 
 /// User 1 has the followers 2 to `fans` + 1, each of another moment.
-async fn world(fans: i64) -> World {
-    let world = World::new(fans + 5).await;
+async fn world(engine: Engine, fans: i64) -> World {
+    let world = World::on(engine, fans + 5).await;
     for from in 2..=fans + 1 {
         world.done(follow(from, 1)).await;
         world.tick(1);
@@ -30,9 +40,8 @@ async fn rename(world: &World, id: i64, handle: &str) {
     assert_eq!(world.tamper("UPDATE account SET handle = ? WHERE id = ?", args).await, 1);
 }
 
-#[tokio::test]
-async fn a_page_is_served_from_memory_until_the_list_changes() {
-    let world = world(20).await;
+async fn a_page_is_served_from_memory_until_the_list_changes(engine: Engine) {
+    let world = world(engine, 20).await;
     let pages = TopPages::new(10);
     let first = read(&world, &pages, 1, &Page::first(5)).await.unwrap();
     rename(&world, first.entries[0].user_id.get(), "renamed").await;
@@ -45,21 +54,9 @@ async fn a_page_is_served_from_memory_until_the_list_changes() {
     assert_eq!(fresh.entries[1].handle.as_str(), "renamed");
 }
 
-#[tokio::test]
-async fn whom_an_account_follows_does_not_cost_it_its_page() {
-    let world = world(20).await;
-    let pages = TopPages::new(10);
-    let first = read(&world, &pages, 1, &Page::first(5)).await.unwrap();
-    rename(&world, first.entries[0].user_id.get(), "renamed").await;
-    world.done(follow(1, 2)).await;
-    world.drain().await;
-    assert_eq!(read(&world, &pages, 1, &Page::first(5)).await.unwrap(), first, "it is in memory");
-}
-
-#[tokio::test]
-async fn every_page_is_the_one_the_database_would_answer() {
+async fn every_page_is_the_one_the_database_would_answer(engine: Engine) {
     for fans in [12, 99, 100, 101, 130] {
-        let world = world(fans).await;
+        let world = world(engine, fans).await;
         let pages = TopPages::new(10);
         for _ in 0..2 {
             for (offset, limit) in [(0, 1), (0, 20), (0, 100), (7, 5), (95, 5), (90, 10), (99, 1), (99, 2), (60, 100)] {
@@ -74,9 +71,8 @@ async fn every_page_is_the_one_the_database_would_answer() {
     }
 }
 
-#[tokio::test]
-async fn a_list_that_keeps_its_length_but_not_its_people_is_read_again() {
-    let world = world(12).await;
+async fn a_list_that_keeps_its_length_but_not_its_people_is_read_again(engine: Engine) {
+    let world = world(engine, 12).await;
     let pages = TopPages::new(10);
     read(&world, &pages, 1, &Page::first(5)).await.unwrap();
     world.decide(&[unfollow(2, 1), follow(15, 1)]).await;
@@ -84,9 +80,8 @@ async fn a_list_that_keeps_its_length_but_not_its_people_is_read_again() {
     assert_eq!(read(&world, &pages, 1, &Page::first(5)).await, world.followers(user(1), &Page::first(5)).await);
 }
 
-#[tokio::test]
-async fn an_account_below_the_threshold_or_without_counters_is_not_kept() {
-    let world = world(9).await;
+async fn an_account_below_the_threshold_or_without_counters_is_not_kept(engine: Engine) {
+    let world = world(engine, 9).await;
     let pages = TopPages::new(10);
     let first = read(&world, &pages, 1, &Page::first(5)).await.unwrap();
     let shown = first.entries[0].user_id.get();
@@ -102,9 +97,8 @@ async fn an_account_below_the_threshold_or_without_counters_is_not_kept() {
     assert!(list.entries.iter().any(|entry| entry.handle.as_str() == "again"));
 }
 
-#[tokio::test]
-async fn a_projector_in_another_process_is_noticed() {
-    let world = world(12).await;
+async fn a_projector_in_another_process_is_noticed(engine: Engine) {
+    let world = world(engine, 12).await;
     let pages = TopPages::new(10);
     read(&world, &pages, 1, &Page::first(5)).await.unwrap();
     world.done(follow(15, 1)).await;
@@ -114,8 +108,7 @@ async fn a_projector_in_another_process_is_noticed() {
     assert_eq!(list.entries[0].user_id, user(15));
 }
 
-#[tokio::test]
-async fn an_unknown_user_has_no_page() {
-    let world = world(12).await;
+async fn an_unknown_user_has_no_page(engine: Engine) {
+    let world = world(engine, 12).await;
     assert_eq!(read(&world, &TopPages::new(0), 99, &Page::first(5)).await, None);
 }

@@ -142,14 +142,14 @@ async fn many_differences_are_all_counted_and_some_shown() {
 /// Puts an event where the runtime puts the ones of a parked key.
 async fn park(world: &World, recorded: &Recorded) {
     let event = cloudevents::json::encode(&recorded.event, "/tests").unwrap();
-    let sql = "INSERT INTO parked_event (projector, event_key, log_offset, occurred_at, event) \
-               VALUES ('relation', ?, ?, 0, ?)";
+    let sql = "INSERT INTO parked_event (projector, part, event_key, log_offset, occurred_at, event) \
+               VALUES ('relation', 'outbox/0', ?, ?, 0, ?)";
     let args = vec![recorded.event.key.as_str().into(), recorded.offset.0.into(), event.into()];
     world.tamper(sql, args).await;
 }
 
 async fn position_at(world: &World, offset: i64) {
-    let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES ('relation', 0, ?, 0) \
+    let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES ('relation', 'outbox/0', ?, 0) \
                ON CONFLICT (projector, part) DO UPDATE SET log_offset = excluded.log_offset";
     world.tamper(sql, vec![offset.into()]).await;
 }

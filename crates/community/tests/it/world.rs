@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tempfile::TempDir;
 use tidings_backbone::{
-    Clock, Db, Durability, EventIds,
-    db::{BACKBONE_MIGRATIONS, Value},
+    Clock, Conn, Db, Durability, EventIds,
+    db::{BACKBONE_MIGRATIONS, MysqlOptions, Value},
     ledger::Decide,
     log::{Log, Offset, Recorded},
     projector::{ApplyError, Projector, position},
@@ -21,6 +20,7 @@ use tidings_community::{
     user::facts::{Register, Registered, Registry},
 };
 use tidings_event::{Metadata, Timestamp};
+use tidings_testkit::database::{Database, Engine, Place};
 
 pub(crate) const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -31,7 +31,8 @@ pub(crate) struct World {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
     pub(crate) ids: EventIds,
-    pub(crate) folder: TempDir,
+    pub(crate) engine: Engine,
+    pub(crate) database: Database,
 }
 
 pub(crate) fn user(id: i64) -> UserId {
@@ -62,10 +63,14 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
 impl World {
     /// A world with the users 1 to `users`, at [`START`].
     pub(crate) async fn new(users: i64) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let db = Db::open_sqlite(&folder.path().join("facts.db")).await.unwrap();
+        Self::on(Engine::Sqlite, users).await
+    }
+
+    pub(crate) async fn on(engine: Engine, users: i64) -> Self {
+        let database = Database::new(engine).await;
+        let db = open(&database.place).await;
         db.migrate(&[BACKBONE_MIGRATIONS, MIGRATIONS].concat()).await.unwrap();
-        let world = Self { db, clock: Clock::manual(START), ids: EventIds::from_seed(1), folder };
+        let world = Self { db, clock: Clock::manual(START), ids: EventIds::from_seed(1), engine, database };
         for chunk in (1..=users).collect::<Vec<_>>().chunks(1_000) {
             let registers: Vec<Register> = chunk.iter().map(|id| register(Some(*id), &format!("user{id}"))).collect();
             assert!(world.register(&registers).await.iter().all(Result::is_ok));
@@ -75,7 +80,7 @@ impl World {
 
     /// The same database through a handle of its own, as another process would have it.
     pub(crate) async fn reopen(&self) -> Db {
-        Db::open_sqlite(&self.folder.path().join("facts.db")).await.unwrap()
+        open(&self.database.place).await
     }
 
     pub(crate) fn tick(&self, ms: u64) {
@@ -140,12 +145,16 @@ impl World {
         let mine: Vec<Recorded> =
             batch.iter().filter(|recorded| recorded.event.event_type.starts_with("relation.")).cloned().collect();
         RelationProjector.apply(&mine, conn.reborrow()).await.unwrap();
-        let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) \
-                   VALUES ('relation', 'outbox/0', ?, 0) \
-                   ON CONFLICT (projector, part) DO UPDATE SET log_offset = excluded.log_offset";
-        conn.execute("moving on", sql, vec![last.into()]).await.unwrap();
+        set_position(conn, last).await;
         tx.commit().await.unwrap();
         batch.len()
+    }
+
+    /// Says that everything up to `offset` is applied.
+    pub(crate) async fn move_to(&self, offset: Offset) {
+        let mut tx = self.db.write(Durability::Rebuildable).await.unwrap();
+        set_position(tx.conn(), offset.0).await;
+        tx.commit().await.unwrap();
     }
 
     /// Applies everything that is committed.
@@ -198,6 +207,22 @@ impl World {
 
     pub(crate) async fn verify(&self) -> Report {
         verify(&self.db).await.unwrap()
+    }
+}
+
+async fn set_position(mut conn: Conn<'_>, offset: i64) {
+    let upsert = conn.engine().on_conflict("projector, part", "log_offset = ?");
+    let sql = format!(
+        "INSERT INTO projector_position (projector, part, log_offset, updated_at) \
+         VALUES ('relation', 'outbox/0', ?, 0) {upsert}"
+    );
+    conn.execute("moving on", sql, vec![offset.into(), offset.into()]).await.unwrap();
+}
+
+async fn open(place: &Place) -> Db {
+    match place {
+        Place::File(file) => Db::open_sqlite(file).await.unwrap(),
+        Place::Url(url) => Db::open_mysql(MysqlOptions::from_url(url).unwrap()).await.unwrap(),
     }
 }
 

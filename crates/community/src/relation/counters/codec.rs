@@ -40,13 +40,7 @@ impl Counters {
             let at = 4 * index;
             u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
-        Some(Self {
-            followings: slot(0),
-            followers: slot(1),
-            posts: slot(2),
-            likes_received: slot(3),
-            favorites_received: slot(4),
-        })
+        Some(Self::from([slot(0), slot(1), slot(2), slot(3), slot(4)]))
     }
 
     /// The numbers in the order of their slots.
@@ -62,6 +56,13 @@ impl Counters {
             followers: add(self.followers, delta.followers)?,
             ..self
         })
+    }
+}
+
+impl From<[u32; 5]> for Counters {
+    /// From numbers in the order of their slots.
+    fn from([followings, followers, posts, likes_received, favorites_received]: [u32; 5]) -> Self {
+        Self { followings, followers, posts, likes_received, favorites_received }
     }
 }
 

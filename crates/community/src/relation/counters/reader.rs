@@ -8,10 +8,10 @@ use std::{
     },
 };
 
-use tidings_backbone::{Conn, Db, Durability, Result};
+use tidings_backbone::{Conn, Db, Durability, Result, db::Engine};
 
 use super::{
-    Counters, Stored, read_stored, recount,
+    Counters, Stored, in_place, read_stored, recount,
     store::{self},
 };
 use crate::{UserId, limits::COUNTER_CHECK_EVERY_READS, telemetry, user::read::exists};
@@ -99,9 +99,15 @@ impl CounterReader {
     async fn repair(&self, user: UserId) -> Result<Counters> {
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         let mut conn = tx.conn();
-        let counters = counted(&mut conn, user).await?;
-        let followers_offset = stored(&mut conn, user).await?.and_then(|stored| stored.followers_offset);
-        store::write(&mut conn, std::iter::once((user, counters, followers_offset))).await?;
+        let counters = match conn.engine() {
+            Engine::Sqlite => {
+                let counters = counted(&mut conn, user).await?;
+                let changes = stored(&mut conn, user).await?.and_then(|stored| stored.changes);
+                store::write(&mut conn, std::iter::once((user, counters, changes))).await?;
+                counters
+            }
+            Engine::Mysql | Engine::Mariadb => in_place::repair(&mut conn, user).await?,
+        };
         tx.commit().await?;
         Ok(counters)
     }

@@ -5,8 +5,7 @@ use std::{borrow::Cow, collections::HashMap};
 use serde::Deserialize;
 use tidings_backbone::{
     Conn, Error, Result,
-    db::{Row, Value},
-    log::Offset,
+    db::{Engine, Row, Value},
 };
 
 use super::Counters;
@@ -17,33 +16,46 @@ use crate::UserId;
 pub(in crate::relation) struct Stored {
     /// `None` when the value is not one that was written here.
     pub(in crate::relation) counters: Option<Counters>,
-    /// The last event that changed the user's follower list, if known.
-    pub(in crate::relation) followers_offset: Option<Offset>,
+    /// A number that rises with each change of the user's lists or counters, if known.
+    pub(in crate::relation) changes: Option<i64>,
 }
+
+/// The columns that [`read_row`] expects, where each counter has its own.
+const COLUMNS: &str = "user_id, followings, followers, posts, likes_received, favorites_received, changes";
 
 /// Reads the rows of those of `users` that have one.
 pub(in crate::relation) async fn read_stored(conn: &mut Conn<'_>, users: &[UserId]) -> Result<HashMap<UserId, Stored>> {
     let rows: Vec<[Value; 1]> = users.iter().map(|user| [(*user).into()]).collect();
+    match conn.engine() {
+        Engine::Sqlite => read_packed(conn, rows).await,
+        Engine::Mysql | Engine::Mariadb => {
+            let sql = |input: &str| format!("SELECT {COLUMNS} FROM user_counter WHERE user_id IN ({input})");
+            conn.fetch_rows("reading counters", sql, rows).await?.iter().map(read_row).collect()
+        }
+    }
+}
+
+async fn read_packed(conn: &mut Conn<'_>, users: Vec<[Value; 1]>) -> Result<HashMap<UserId, Stored>> {
     let engine = conn.engine();
-    let [user, checksum, offset] = ["user_id", "checksum", "followers_offset"].map(|column| engine.as_int(column));
-    let packed = engine.json_rows(&format!("{user}, HEX(slots), {checksum}, {offset}"));
+    let [user, checksum, changes] = ["user_id", "checksum", "changes"].map(|column| engine.as_int(column));
+    let packed = engine.json_rows(&format!("{user}, HEX(slots), {checksum}, {changes}"));
     let sql = |values: &str| format!("SELECT {packed} FROM user_counter WHERE user_id IN ({values})");
     let mut found = HashMap::with_capacity(users.len());
-    for row in conn.fetch_rows("reading counters", sql, rows).await? {
+    for row in conn.fetch_rows("reading counters", sql, users).await? {
         let json = row.text(0)?;
         let packed: Vec<Packed<'_>> =
             serde_json::from_str(&json).map_err(|source| Error::Json { doing: "reading counters", source })?;
-        for Packed(user, slots, checksum, offset) in packed {
+        for Packed(user, slots, checksum, changes) in packed {
             let counters = decode_hex(&slots).and_then(|slots| Counters::decode(&slots, checksum?));
             let user = UserId::try_from(user)
                 .map_err(|error| Error::MalformedRow { table: "user_counter", reason: error.to_string() })?;
-            found.insert(user, Stored { counters, followers_offset: offset.map(Offset) });
+            found.insert(user, Stored { counters, changes });
         }
     }
     Ok(found)
 }
 
-/// A row as JSON: user, slots in hexadecimal digits, checksum, offset.
+/// A row as JSON: user, slots in hexadecimal digits, checksum, changes.
 #[derive(Deserialize)]
 struct Packed<'j>(i64, #[serde(borrow)] Cow<'j, str>, Option<i64>, Option<i64>);
 
@@ -58,37 +70,54 @@ pub(in crate::relation) async fn read_stored_after(
     after: Option<UserId>,
     limit: i64,
 ) -> Result<Vec<(UserId, Stored)>> {
-    let sql = "SELECT user_id, slots, checksum, followers_offset FROM user_counter WHERE user_id > ? \
-               ORDER BY user_id LIMIT ?";
+    let engine = conn.engine();
+    let columns = match engine {
+        Engine::Sqlite => "user_id, slots, checksum, changes",
+        Engine::Mysql | Engine::Mariadb => COLUMNS,
+    };
+    let sql = format!("SELECT {columns} FROM user_counter WHERE user_id > ? ORDER BY user_id LIMIT ?");
     let args = vec![after.map_or(-1, UserId::get).into(), limit.into()];
     let rows = conn.fetch("reading counters", sql, args).await?;
-    rows.iter().map(|row| Ok((UserId::read(row, 0, "user_counter")?, read_row(row)?))).collect()
+    rows.iter()
+        .map(|row| match engine {
+            Engine::Sqlite => {
+                let counters = Counters::decode(&row.bytes(1)?, row.int(2)?);
+                Ok((UserId::read(row, 0, "user_counter")?, Stored { counters, changes: row.int_or_null(3)? }))
+            }
+            Engine::Mysql | Engine::Mariadb => read_row(row),
+        })
+        .collect()
 }
 
-/// Reads columns 1 to 3: slots, checksum, followers_offset.
-fn read_row(row: &Row) -> Result<Stored> {
-    Ok(Stored {
-        counters: Counters::decode(&row.bytes(1)?, row.int(2)?),
-        followers_offset: row.int_or_null(3)?.map(Offset),
-    })
+/// Reads a row whose counters have columns of their own; numbers out of range are malformed.
+fn read_row(row: &Row) -> Result<(UserId, Stored)> {
+    let mut slots = [0; 5];
+    let mut is_whole = true;
+    for (column, slot) in (1..).zip(&mut slots) {
+        match u32::try_from(row.int(column)?) {
+            Ok(number) => *slot = number,
+            Err(_) => is_whole = false,
+        }
+    }
+    let counters = is_whole.then(|| Counters::from(slots));
+    Ok((UserId::read(row, 0, "user_counter")?, Stored { counters, changes: row.int_or_null(6)? }))
 }
 
-/// Writes whole rows, new or not.
+/// Writes whole rows of packed values, new or not.
 pub(super) async fn write(
     conn: &mut Conn<'_>,
-    rows: impl Iterator<Item = (UserId, Counters, Option<Offset>)>,
+    rows: impl Iterator<Item = (UserId, Counters, Option<i64>)>,
 ) -> Result<()> {
     let rows: Vec<[Value; 4]> = rows
-        .map(|(user, counters, offset)| {
+        .map(|(user, counters, changes)| {
             let (slots, checksum) = counters.encode();
-            [user.into(), slots.to_vec().into(), i64::from(checksum).into(), offset.map(|offset| offset.0).into()]
+            [user.into(), slots.to_vec().into(), i64::from(checksum).into(), changes.into()]
         })
         .collect();
     let engine = conn.engine();
-    let assignments = ["slots", "checksum", "followers_offset"]
-        .map(|column| format!("{column} = {}", engine.inserted(column)))
-        .join(", ");
-    let head = "INSERT INTO user_counter (user_id, slots, checksum, followers_offset) VALUES";
+    let assignments =
+        ["slots", "checksum", "changes"].map(|column| format!("{column} = {}", engine.inserted(column))).join(", ");
+    let head = "INSERT INTO user_counter (user_id, slots, checksum, changes) VALUES";
     let tail = engine.on_conflict("user_id", &assignments);
     conn.execute_rows("storing counters", head, rows, &tail).await.map(drop)
 }

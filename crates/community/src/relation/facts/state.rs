@@ -1,10 +1,10 @@
 //! The states of the pairs that a batch of commands names: loaded at once, stored at once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tidings_backbone::{
     Conn, Error, Result,
-    db::{Row, Value},
+    db::{Engine, Row, Value},
 };
 use tidings_event::Timestamp;
 
@@ -58,6 +58,7 @@ impl States {
                 Entry { unknown: None, stored: State::default(), now: State::default() }
             });
         }
+        keep_turn(conn, states.keys().map(|pair| pair.from).collect()).await?;
         for row in conn.fetch_rows("reading the pairs of commands", select, rows).await? {
             let (pair, entry) = read(&row)?;
             states.insert(pair, entry);
@@ -91,6 +92,27 @@ impl States {
         let tail = engine.on_conflict("from_user_id, to_user_id", &assignments);
         conn.execute_rows("storing who follows whom", head, rows, &tail).await.map(drop)
     }
+}
+
+/// Where several processes decide, has all commands of one follower decided one batch after the
+/// other: whoever holds his row of the registry has his turn until the end of the transaction. So
+/// no two decide on the same state of a pair, and his events are in the outbox in the order in
+/// which they are committed.
+async fn keep_turn(conn: &mut Conn<'_>, followers: BTreeSet<UserId>) -> Result<()> {
+    let for_update = match conn.engine() {
+        // One writer at a time works.
+        Engine::Sqlite => return Ok(()),
+        engine @ (Engine::Mysql | Engine::Mariadb) => engine.for_update(),
+    };
+    // In the order of ids, and no row beside them: two batches then never wait for each other.
+    let sql = |input: &str| {
+        format!(
+            "WITH turn (id) AS ({input}) SELECT STRAIGHT_JOIN a.id FROM turn \
+             JOIN account a FORCE INDEX (PRIMARY) ON a.id = turn.id {for_update}"
+        )
+    };
+    let rows: Vec<[Value; 1]> = followers.into_iter().map(|user| [user.into()]).collect();
+    conn.fetch_rows("waiting for the turn of followers", sql, rows).await.map(drop)
 }
 
 fn select(values: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::log::{Offset, Recorded};
+use tidings_backbone::log::Recorded;
 use tidings_event::{
     Timestamp,
     payload::{Followed, Payload, Unfollowed},
@@ -17,7 +17,6 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::relation) struct Step {
     pub(in crate::relation) pair: Pair,
-    pub(in crate::relation) offset: Offset,
     pub(in crate::relation) version: i64,
     pub(in crate::relation) active: bool,
     pub(in crate::relation) at: Timestamp,
@@ -44,7 +43,6 @@ impl Step {
         let version = i64::try_from(event.version).ok().filter(|version| *version > 0);
         Ok(Self {
             pair: Pair { from: from.into(), to: to.into() },
-            offset: recorded.offset,
             version: version.ok_or(Error::Version { version: event.version })?,
             active,
             at,
@@ -95,9 +93,11 @@ impl Folded {
     /// Moves the counters of both users if the row turned.
     fn count(&mut self, step: &Step, was_active: bool) {
         let by = i64::from(step.active) - i64::from(was_active);
-        self.deltas.entry(step.pair.from).or_default().followings += by;
-        let followed = self.deltas.entry(step.pair.to).or_default();
-        followed.followers += by;
-        followed.followers_offset = Some(step.offset);
+        for (user, followings, followers) in [(step.pair.from, by, 0), (step.pair.to, 0, by)] {
+            let delta = self.deltas.entry(user).or_default();
+            delta.followings += followings;
+            delta.followers += followers;
+            delta.at = delta.at.max(step.at);
+        }
     }
 }

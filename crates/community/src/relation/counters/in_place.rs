@@ -1,0 +1,90 @@
+//! Counters where several partitions of the log are applied at once, each in a transaction of its own.
+//!
+//! Two of them may concern the same user, so nobody writes what he has read: the database adds to
+//! its own number. The rows are locked last in a transaction, in the order of their users, so that
+//! transactions wait for each other in a row and never in a circle.
+//!
+//! A counter that is to be counted anew (its row is new, or was lost, or would leave its range) is
+//! counted while its row is locked. Whoever else has changed the mirror for this user has either
+//! committed, and is counted, or will add his part to this row after it.
+
+use std::collections::BTreeMap;
+
+use tidings_backbone::{Conn, Result, db::Value};
+
+use super::{Counters, Delta, recount};
+use crate::{UserId, telemetry};
+
+const INSERT: &str = "INSERT INTO user_counter \
+     (user_id, followings, followers, posts, likes_received, favorites_received, changes) VALUES";
+
+/// Adds `deltas` to the counters of their users.
+pub(super) async fn add(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+    let row = |(user, delta): (&UserId, &Delta)| {
+        // Whether the row is new shows in `changes`: it stays NULL until the row is counted.
+        [(*user).into(), delta.followings.into(), delta.followers.into(), 0.into(), 0.into(), 0.into(), Value::Null]
+    };
+    let rows: Vec<[Value; 7]> = deltas.iter().map(row).collect();
+    let add = ["followings", "followers"].map(|column| format!("{column} = {column} + VALUES({column})")).join(", ");
+    let tail = conn.engine().on_conflict("user_id", &format!("{add}, changes = changes + 1"));
+    let written = conn.execute_rows("adding to counters", INSERT, rows, &tail).await?;
+    // A row counts twice when it was there.
+    let any_new = written < 2 * deltas.len() as u64;
+    let any_fell = deltas.values().any(|delta| delta.followings < 0 || delta.followers < 0);
+    if any_new || any_fell {
+        let wrong = find_wrong(conn, deltas).await?;
+        count(conn, &wrong, |user| deltas.get(&user).map(|delta| delta.first_changes())).await?;
+    }
+    Ok(())
+}
+
+/// The users whose rows are not counted yet or have left their range.
+async fn find_wrong(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<Vec<UserId>> {
+    let sql = |input: &str| {
+        format!(
+            "SELECT user_id, changes IS NULL FROM user_counter WHERE user_id IN ({input}) AND (changes IS NULL \
+             OR followings NOT BETWEEN 0 AND {max} OR followers NOT BETWEEN 0 AND {max})",
+            max = u32::MAX
+        )
+    };
+    let keys: Vec<[Value; 1]> = deltas.keys().map(|user| [(*user).into()]).collect();
+    let mut wrong = Vec::new();
+    for row in conn.fetch_rows("looking for counters to count", sql, keys).await? {
+        let user = UserId::read(&row, 0, "user_counter")?;
+        if row.int(1)? == 0 {
+            telemetry::counter_drift(1);
+            tracing::error!(%user, "a counter would leave its range; recounting");
+        }
+        wrong.push(user);
+    }
+    wrong.sort_unstable();
+    Ok(wrong)
+}
+
+/// Counts anew for one user and stores it, in a transaction that has changed nothing for him.
+pub(super) async fn repair(conn: &mut Conn<'_>, user: UserId) -> Result<Counters> {
+    let row = [user.into(), 0.into(), 0.into(), 0.into(), 0.into(), 0.into(), Value::Null];
+    let tail = conn.engine().on_conflict("user_id", "changes = changes");
+    conn.execute_rows("locking a counter", INSERT, vec![row], &tail).await?;
+    let counted = count(conn, &[user], |_| None).await?;
+    Ok(counted.first().map(|(_, counters)| *counters).unwrap_or_default())
+}
+
+/// Counts for users whose rows are locked, and stores it.
+async fn count(
+    conn: &mut Conn<'_>,
+    users: &[UserId],
+    first_changes: impl Fn(UserId) -> Option<i64>,
+) -> Result<Vec<(UserId, Counters)>> {
+    let mut counted: Vec<(UserId, Counters)> = recount(conn, users).await?.into_iter().collect();
+    counted.sort_unstable_by_key(|(user, _)| *user);
+    let row = |(user, counters): &(UserId, Counters)| {
+        let [followings, followers, posts, likes, favorites] = counters.slots().map(|slot| i64::from(slot).into());
+        [(*user).into(), followings, followers, posts, likes, favorites, first_changes(*user).into()]
+    };
+    let columns = ["followings", "followers", "posts", "likes_received", "favorites_received"];
+    let set = columns.map(|column| format!("{column} = VALUES({column})")).join(", ");
+    let tail = conn.engine().on_conflict("user_id", &format!("{set}, changes = COALESCE(changes, VALUES(changes))"));
+    conn.execute_rows("storing counters", INSERT, counted.iter().map(row).collect(), &tail).await?;
+    Ok(counted)
+}
