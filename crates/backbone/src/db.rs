@@ -13,7 +13,7 @@ mod sqlite;
 mod tx;
 mod value;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -38,7 +38,7 @@ pub struct Db {
 #[derive(Clone, Debug)]
 enum Backend {
     Sqlite(sqlite::Sqlite),
-    Mysql(mysql::Mysql),
+    Mysql(Arc<mysql::Mysql>),
 }
 
 /// What a commit survives, embedded. MySQL and MariaDB commit as their server is set: both
@@ -66,7 +66,7 @@ impl Db {
     /// # Errors
     /// When the server cannot be reached, refuses, or is too old.
     pub async fn open_mysql(options: MysqlOptions) -> Result<Self> {
-        let backend = Backend::Mysql(mysql::Mysql::open(options).await?);
+        let backend = Backend::Mysql(Arc::new(mysql::Mysql::open(options).await?));
         Ok(Self { backend, commits: watch::Sender::new(0) })
     }
 

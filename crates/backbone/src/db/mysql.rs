@@ -90,7 +90,7 @@ impl std::fmt::Debug for MysqlOptions {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Mysql {
     options: MysqlOptions,
     engine: Engine,
