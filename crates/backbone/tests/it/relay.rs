@@ -1,5 +1,6 @@
 //! The relay's source against real servers: what is committed comes, once, in order, whatever happens.
 
+mod failover;
 mod outage;
 mod path;
 mod servers;

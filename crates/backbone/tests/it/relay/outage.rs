@@ -7,7 +7,7 @@ use tidings_backbone::relay::Checkpoint;
 
 use super::{
     servers::{Own, on_own_of_both},
-    world::{Collector, World, insert},
+    world::{Collector, World, insert, within},
 };
 
 on_own_of_both!(
@@ -17,6 +17,7 @@ on_own_of_both!(
     a_late_lower_number_is_made_up_for_too,
     without_gtids_in_the_checkpoint_file_and_offset_do,
     without_metadata_columns_are_found_by_what_the_database_says,
+    compressed_transactions_are_decoded,
     one_stream_of_a_group_evicts_the_other,
     settings_that_cannot_work_are_listed_all_at_once,
 );
@@ -187,7 +188,8 @@ async fn without_gtids_in_the_checkpoint_file_and_offset_do(mut own: Own) {
         seen.extend(relay.numbers());
     }
     assert_eq!(seen, (0..20).collect::<Vec<_>>());
-    let mut relay = own.world.collect(relay.checkpoint);
+    let checkpoint = relay.checkpoint.take();
+    relay = own.world.collect(checkpoint);
     assert_all_once(&mut own, seen, &mut relay).await;
 }
 
@@ -222,18 +224,50 @@ async fn without_metadata_columns_are_found_by_what_the_database_says(mut own: O
     own.world.sql("SET GLOBAL binlog_row_metadata = 'FULL'").await;
 }
 
+async fn compressed_transactions_are_decoded(mut own: Own) {
+    let mut relay = own.world.collect(None);
+    relay.started().await;
+    match own.world.is_mariadb {
+        true => own.world.sql("SET GLOBAL log_bin_compress = ON, GLOBAL log_bin_compress_min_len = 10").await,
+        false => own.world.sql("SET SESSION binlog_transaction_compression = ON").await,
+    }
+    for start in (0..2_000).step_by(500) {
+        own.world.emit(start..start + 500).await;
+    }
+    own.world.sql("CREATE TABLE of_a_compressed_statement (a INT)").await;
+    own.world.emit(2_000..2_005).await;
+    if own.world.is_mariadb {
+        own.world.sql("SET GLOBAL log_bin_compress = OFF").await;
+    }
+    let mut options = own.world.options();
+    options.batch_records_max = 300;
+    let mut relay = Collector::start(options, relay.checkpoint);
+    relay.until(2_005).await;
+    assert_eq!(relay.numbers(), (0..2_005).collect::<Vec<_>>());
+}
+
 async fn one_stream_of_a_group_evicts_the_other(mut own: Own) {
     let mut first = own.world.collect(None);
     first.started().await;
     own.world.emit([0]).await;
     first.until(1).await;
     let mut second = own.world.collect(first.checkpoint.clone());
+    let dumps = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
+    // Whichever was the last to come has evicted the other: that one says so.
+    within(async {
+        tokio::select! {
+            () = first.gone() => {}
+            () = second.gone() => {}
+        }
+    })
+    .await;
+    for _ in 0..20 {
+        let count: Option<u64> = own.world.conn.query_first(dumps).await.unwrap();
+        assert!(count <= Some(1), "{count:?}");
+    }
+    drop(first);
     own.world.emit([1]).await;
     second.until(1).await;
-    let dumps = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
-    let count: Option<u64> = own.world.conn.query_first(dumps).await.unwrap();
-    assert!(count <= Some(1), "{count:?}");
-    assert_eq!(own.name(), "one_stream_of_a_group_evicts_the_other");
 }
 
 async fn settings_that_cannot_work_are_listed_all_at_once(mut own: Own) {

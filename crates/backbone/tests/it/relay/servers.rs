@@ -34,7 +34,6 @@ pub(crate) struct Own {
     pub(crate) world: World,
     service: &'static str,
     set: &'static str,
-    name: String,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -53,7 +52,7 @@ impl Own {
         for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'"] {
             world.sql(format!("SET GLOBAL {setting}")).await;
         }
-        Self { world, service, set, name: name.to_owned(), _turn: turn }
+        Self { world, service, set, _turn: turn }
     }
 
     /// Stops it in order, and starts it again.
@@ -82,21 +81,16 @@ impl Own {
     pub(crate) async fn reconnect(&mut self) {
         self.world.conn = self.world.another().await;
     }
-
-    /// The name of the test.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
 }
 
 /// Starts a server, and answers its address.
-async fn start(service: &str, set: &str) -> String {
+pub(crate) async fn start(service: &str, set: &str) -> String {
     run(&["up", "--set", set, service]).await;
     let env = run(&["env", "--set", set, service]).await;
     env.trim().split_once('=').unwrap().1.to_owned()
 }
 
-async fn run(args: &[&str]) -> String {
+pub(crate) async fn run(args: &[&str]) -> String {
     let output = Command::new(script()).args(args).output().await.unwrap();
     assert!(output.status.success(), "scripts/services {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

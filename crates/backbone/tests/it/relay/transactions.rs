@@ -1,5 +1,7 @@
 //! Transactions of every sort: what commits comes, what does not commit does not.
 
+use std::collections::HashMap;
+
 use mysql_async::prelude::Queryable;
 use tidings_backbone::relay::{Checkpoint, OutboxTable, Position};
 
@@ -199,18 +201,24 @@ async fn positions_name_the_file_and_the_transactions_as_the_server_does(mut wor
         world.conn.query_map("SHOW BINARY LOGS", |row: mysql_async::Row| row.get(0).unwrap()).await.unwrap();
     assert!(files.contains(&file), "{file:?}");
     assert!(offset > 4);
-    let known: Option<u64> = match world.is_mariadb {
-        true => {
-            let last = gtid.split(',').find(|gtid| gtid.starts_with("0-")).unwrap().rsplit('-').next().unwrap();
-            world
-                .conn
-                .query_first(format!("SELECT {last} <= CAST(SUBSTRING_INDEX(@@gtid_binlog_pos, '-', -1) AS INT)"))
-                .await
-                .unwrap()
+    let variable = if world.is_mariadb { "gtid_binlog_pos" } else { "gtid_executed" };
+    let executed: String = world.conn.query_first(format!("SELECT @@{variable}")).await.unwrap().unwrap();
+    let is_known = match world.is_mariadb {
+        true => domains(&gtid).iter().all(|(domain, sequence)| domains(&executed)[domain] >= *sequence),
+        false => {
+            let is_subset = format!("SELECT GTID_SUBSET('{gtid}', @@gtid_executed)");
+            world.conn.query_first::<u64, _>(is_subset).await.unwrap() == Some(1)
         }
-        false => world.conn.query_first(format!("SELECT GTID_SUBSET('{gtid}', @@gtid_executed)")).await.unwrap(),
     };
-    assert_eq!(known, Some(1), "{gtid}");
+    assert!(is_known, "{gtid} is not in {executed}");
+}
+
+/// The last number of each domain of MariaDB.
+fn domains(gtids: &str) -> HashMap<&str, u64> {
+    gtids
+        .split(',')
+        .map(|gtid| (gtid.split('-').next().unwrap(), gtid.rsplit('-').next().unwrap().parse().unwrap()))
+        .collect()
 }
 
 async fn updates_and_deletes_of_outbox_rows_come_as_such_and_do_no_harm(mut world: World) {
@@ -223,4 +231,25 @@ async fn updates_and_deletes_of_outbox_rows_come_as_such_and_do_no_harm(mut worl
     world.emit([3]).await;
     relay.until_checkpoint(|checkpoint| checkpoint.tables[0].seen.max == 4).await;
     assert_eq!(super::world::number(relay.records.last().unwrap()), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_position_knows_all_domains_of_mariadb_so_none_is_given_anew() {
+    let mut world = World::mariadb("all_domains").await;
+    world.sql("SET SESSION gtid_domain_id = 5").await;
+    world.emit(0..3).await;
+    let mut relay = world.collect(None);
+    relay.until(3).await;
+    for (domain, start) in [(0, 3), (5, 6), (7, 9), (0, 12)] {
+        let checkpoint = relay.checkpoint.take();
+        relay = world.collect(checkpoint);
+        world.sql(format!("SET SESSION gtid_domain_id = {domain}")).await;
+        world.emit(start..start + 3).await;
+        relay.until(3).await;
+        assert_eq!(relay.numbers(), [start, start + 1, start + 2]);
+    }
+    let position = relay.checkpoint.clone().unwrap().position;
+    for domain in ["0-", "5-", "7-"] {
+        assert!(position.gtid.split(',').any(|gtid| gtid.starts_with(domain)), "{position}");
+    }
 }

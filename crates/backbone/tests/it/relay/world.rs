@@ -109,7 +109,7 @@ async fn connect(address: &str) -> Conn {
 pub(crate) fn insert(numbers: impl IntoIterator<Item = u64>) -> String {
     let row = |number: u64| {
         format!(
-            "(UNHEX('{number:032x}'), 'test.happened', 1, 'thing', '{number}', 'k{}', {}, 1700000000000, \
+            "(UNHEX('{number:032x}'), 'test.happened', 1, 'thing', '{number}', 'k{}', {}, UNIX_TIMESTAMP() * 1000, \
              '{{\"n\":{number}}}', '{{}}')",
             number % 7,
             number + 1
@@ -144,7 +144,11 @@ impl Collector {
     }
 
     pub(crate) async fn try_step(&mut self) -> tidings_backbone::Result<()> {
-        let batch = within(self.source.next()).await?;
+        let handle = self.source.handle();
+        let Ok(batch) = tokio::time::timeout(PATIENCE, self.source.next()).await else {
+            panic!("nothing came for too long: {:?}", handle.status());
+        };
+        let batch = batch?;
         self.largest_batch = self.largest_batch.max(batch.records.len());
         self.records.extend(batch.records.iter().cloned());
         self.checkpoint = Some(batch.checkpoint.clone());
