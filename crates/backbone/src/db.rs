@@ -37,7 +37,7 @@ pub struct Db {
 /// The engines, chosen by configuration.
 #[derive(Clone, Debug)]
 enum Backend {
-    Sqlite(sqlite::Sqlite),
+    Sqlite(Arc<sqlite::Sqlite>),
     Mysql(Arc<mysql::Mysql>),
 }
 
@@ -57,7 +57,7 @@ impl Db {
     /// Opens (or creates) an SQLite database in WAL mode.
     pub async fn open_sqlite(file: &Path) -> Result<Self> {
         let commits = watch::Sender::new(0);
-        let backend = Backend::Sqlite(sqlite::Sqlite::open(file, commits.subscribe()).await?);
+        let backend = Backend::Sqlite(Arc::new(sqlite::Sqlite::open(file, commits.subscribe()).await?));
         Ok(Self { backend, commits })
     }
 

@@ -1,12 +1,18 @@
-//! Old events and answers go, in small transactions, but never an event that a projector still needs.
+//! Old events and answers go, in small transactions, but never an event that somebody still needs:
+//! a projector, where the outbox is the log; the relay, where it is not.
 
 use std::time::Duration;
 
 use tidings_event::Timestamp;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, Db, Durability, Error, Result, limits::RETENTION_BATCH_ROWS_MAX, log::Offset, projector::positions,
+    Clock, Conn, Db, Durability, Error, Result,
+    db::Engine,
+    limits::RETENTION_BATCH_ROWS_MAX,
+    log::{Offset, Part},
+    projector::positions,
 };
 
 /// What is kept, and for how long.
@@ -18,7 +24,7 @@ pub struct Options {
     pub keep_answers: Duration,
     /// Pause between rounds.
     pub round_gap: Duration,
-    /// Projectors that must have a position before anything is removed.
+    /// Projectors that must have a position before anything is removed, where the outbox is the log.
     pub projectors: Vec<&'static str>,
 }
 
@@ -28,12 +34,24 @@ pub struct Retention {
     db: Db,
     clock: Clock,
     options: Options,
+    published: Option<Published>,
 }
 
+/// The number in the outbox up to which every event, also of transactions that were open when a
+/// later number was published, is in the log: told by the relay from its checkpoint. `None` while
+/// that is not known.
+pub type Published = watch::Receiver<Option<Offset>>;
+
 impl Retention {
-    /// A retention that has not begun.
+    /// A retention that has not begun. On MySQL and MariaDB, where the outbox is not the log, it
+    /// removes answers alone until it is told what is [`Retention::published`].
     pub fn new(db: Db, clock: Clock, options: Options) -> Self {
-        Self { db, clock, options }
+        Self { db, clock, options, published: None }
+    }
+
+    /// Removes events as far as the relay has published them.
+    pub fn published(self, published: Published) -> Self {
+        Self { published: Some(published), ..self }
     }
 
     /// Runs until `shutdown`.
@@ -63,40 +81,71 @@ impl Retention {
     }
 
     async fn remove_answers(&self) -> Result<u64> {
+        let sql = match self.db.engine() {
+            Engine::Sqlite => {
+                "DELETE FROM idempotency_key WHERE (scope, idem_key) IN \
+                 (SELECT scope, idem_key FROM idempotency_key WHERE created_at < ? LIMIT ?)"
+            }
+            // They refuse a LIMIT in a subquery, and SQLite one in a DELETE.
+            Engine::Mysql | Engine::Mariadb => {
+                "DELETE FROM idempotency_key WHERE created_at < ? ORDER BY created_at LIMIT ?"
+            }
+        };
         let mut tx = self.db.write(Durability::Rebuildable).await?;
-        let sql = "DELETE FROM idempotency_key WHERE (scope, idem_key) IN \
-                   (SELECT scope, idem_key FROM idempotency_key WHERE created_at < ? LIMIT ?)";
         let args = vec![self.before(self.options.keep_answers).0.into(), (RETENTION_BATCH_ROWS_MAX as i64).into()];
         let removed = tx.conn().execute("removing old answers", sql, args).await?;
         tx.commit().await?;
         Ok(removed)
     }
 
-    /// Removes the oldest events as far as they are old and every projector has passed them.
+    /// Removes the oldest events as far as they are old and nobody needs them any more.
     async fn remove_events(&self) -> Result<u64> {
         let Some(keep) = self.options.keep_events else { return Ok(0) };
         let mut tx = self.db.write(Durability::Rebuildable).await?;
-        let positions = positions(tx.conn()).await?;
-        let all_known = self.options.projectors.iter().all(|name| positions.iter().any(|row| row.projector == *name));
-        let passed = positions.iter().map(|position| position.offset).min();
-        let (true, Some(passed)) = (all_known, passed) else { return tx.rollback().await.map(|()| 0) };
+        let Some(passed) = self.passed(tx.conn()).await? else { return tx.rollback().await.map(|()| 0) };
 
         let doing = "removing old events";
         let sql = "SELECT seq, occurred_at FROM outbox WHERE seq <= ? ORDER BY seq LIMIT ?";
         let args = vec![passed.0.into(), (RETENTION_BATCH_ROWS_MAX as i64).into()];
         let rows = tx.conn().fetch(doing, sql, args).await?;
-        // The last old one of the batch: what was committed before it is as old, whatever time it claims.
+        // Up to the last old one of the batch: what was committed before it is as old, whatever time it claims.
         let before = self.before(keep);
         let mut last = None;
-        for row in &rows {
+        for (count, row) in (1_i64..).zip(&rows) {
             if Timestamp(row.int(1)?) < before {
-                last = Some(Offset(row.int(0)?));
+                last = Some((row.int(0)?, count));
             }
         }
-        let Some(last) = last else { return tx.rollback().await.map(|()| 0) };
-        let removed = tx.conn().execute(doing, "DELETE FROM outbox WHERE seq <= ?", vec![last.0.into()]).await?;
+        let Some((last, count)) = last else { return tx.rollback().await.map(|()| 0) };
+        let removed = match self.db.engine() {
+            Engine::Sqlite => tx.conn().execute(doing, "DELETE FROM outbox WHERE seq <= ?", vec![last.into()]).await?,
+            // No more rows than were looked at, in the order in which everybody locks them.
+            Engine::Mysql | Engine::Mariadb => {
+                let sql = "DELETE FROM outbox WHERE seq <= ? ORDER BY seq LIMIT ?";
+                tx.conn().execute(doing, sql, vec![last.into(), count.into()]).await?
+            }
+        };
         tx.commit().await?;
         Ok(removed)
+    }
+
+    /// The last event that nobody needs any more; `None` while that is not known.
+    async fn passed(&self, conn: Conn<'_>) -> Result<Option<Offset>> {
+        let engine = conn.engine();
+        let mut positions = positions(conn).await?;
+        // Offsets in other logs say nothing of the outbox.
+        positions.retain(|position| position.part == Part::outbox());
+        let passed = positions.iter().map(|position| position.offset).min();
+        Ok(match engine {
+            Engine::Sqlite => {
+                let is_known = |name: &&str| positions.iter().any(|position| position.projector == **name);
+                passed.filter(|_| self.options.projectors.iter().all(|name| is_known(name)))
+            }
+            Engine::Mysql | Engine::Mariadb => {
+                let published = self.published.as_ref().and_then(|published| *published.borrow());
+                published.map(|published| passed.map_or(published, |passed| passed.min(published)))
+            }
+        })
     }
 
     fn before(&self, keep: Duration) -> Timestamp {

@@ -4,12 +4,19 @@ use std::time::Duration;
 
 use tidings_backbone::{
     Clock,
+    log::Offset,
     projector::{MissingHistory, Options, State},
     retention::{self, Retention},
 };
 use tidings_event::Timestamp;
 
+use tidings_testkit::{database::Engine, on_every_engine, on_every_server};
+use tokio::sync::watch;
+
 use crate::world::{Recorder, World, quick};
+
+on_every_engine!(old_answers_go_in_batches_and_young_ones_stay);
+on_every_server!(nothing_goes_before_the_relay_has_published_it);
 
 const TURNED: &str = "switch.turned";
 const HOUR: Duration = Duration::from_hours(1);
@@ -91,4 +98,41 @@ async fn an_event_dated_into_the_future_does_not_hold_up_the_others() {
     running.stop().await;
     world.clock.advance(2 * HOUR);
     assert_eq!(retention(&world).round().await.unwrap(), 11);
+}
+
+async fn old_answers_go_in_batches_and_young_ones_stay(engine: Engine) {
+    let world = World::on_with_clock(engine, Clock::manual(Timestamp(1_000_000_000))).await;
+    let mut tx = world.db.write(tidings_backbone::Durability::Full).await.unwrap();
+    let rows = (0..12_000_i64)
+        .map(|number| {
+            let at = world.clock.now().0 - i64::from(number % 2 == 0) * 2 * 3_600_000;
+            ["ada".into(), number.to_string().into(), vec![1].into(), "{}".into(), at.into()]
+        })
+        .collect();
+    let head = "INSERT INTO idempotency_key (scope, idem_key, fingerprint, answer, created_at) VALUES";
+    tx.conn().execute_rows("storing", head, rows, "").await.unwrap();
+    tx.commit().await.unwrap();
+    retention(&world).round().await.unwrap();
+    assert_eq!(world.count("SELECT COUNT(*) FROM idempotency_key").await, 6_000);
+}
+
+async fn nothing_goes_before_the_relay_has_published_it(engine: Engine) {
+    let world = World::on_with_clock(engine, Clock::manual(Timestamp(1_000_000))).await;
+    for _ in 0..12 {
+        emit(&world, 1_000).await;
+    }
+    world.clock.advance(2 * HOUR);
+    emit(&world, 10).await;
+    assert_eq!(retention(&world).round().await.unwrap(), 0, "nobody says what is published");
+    let (say, published) = watch::channel(None);
+    let retention = retention(&world).published(published);
+    assert_eq!(retention.round().await.unwrap(), 0, "the relay does not know yet");
+    let at = |offset: i64| format!("SELECT seq FROM outbox ORDER BY seq LIMIT 1 OFFSET {offset}");
+    let mut tx = world.db.read().await.unwrap();
+    let seq = tx.conn().fetch_optional("looking", at(5_999), vec![]).await.unwrap().unwrap().int(0).unwrap();
+    say.send(Some(Offset(seq))).unwrap();
+    assert_eq!(retention.round().await.unwrap(), 6_000);
+    say.send(Some(Offset(i64::MAX))).unwrap();
+    assert_eq!(retention.round().await.unwrap(), 6_000, "ten are young");
+    assert_eq!(world.count("SELECT COUNT(*) FROM outbox").await, 10);
 }
