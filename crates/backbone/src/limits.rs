@@ -92,6 +92,8 @@ pub const MYSQL_MIGRATION_TIME_MAX: Duration = Duration::from_secs(600);
 pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 /// Bytes of key, value and headers of one record, as brokers take them by default.
 pub const KAFKA_RECORD_BYTES_MAX: usize = 1_048_000;
+/// Bytes of one batch of records, before a topic is found to take smaller ones only.
+pub const KAFKA_BATCH_BYTES_MAX: usize = 1_000_000;
 /// Bytes of records that wait in the client of the relay's producer.
 pub const KAFKA_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Time the records of one transaction may take to be acknowledged, and its commit again.

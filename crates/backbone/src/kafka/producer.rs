@@ -14,16 +14,17 @@ mod transaction;
 
 use std::sync::Arc;
 
-use rdkafka::{error::KafkaError, producer::BaseProducer};
+use rdkafka::{error::KafkaError, producer::BaseProducer, types::RDKafkaErrorCode};
 
 use self::{deliveries::Deliveries, transaction::blocking};
 use super::{
     Options,
     checkpoint::{self, Stored},
+    topics,
 };
 use crate::{
     Error, Result,
-    limits::KAFKA_RECORD_BYTES_MAX,
+    limits::{KAFKA_BATCH_BYTES_MAX, KAFKA_RECORD_BYTES_MAX},
     relay::{Record, WriteError},
 };
 
@@ -38,6 +39,7 @@ pub(crate) struct Producer {
     /// The last checkpoint that is known to be committed.
     last: Option<Stored>,
     record_bytes_max: usize,
+    batch_bytes_max: usize,
 }
 
 enum State {
@@ -61,7 +63,8 @@ impl Producer {
     pub(crate) fn new(options: Options, group: String) -> Self {
         let record_bytes_max = options.properties.get("message.max.bytes").and_then(|value| value.parse().ok());
         let record_bytes_max = record_bytes_max.unwrap_or(KAFKA_RECORD_BYTES_MAX);
-        Self { options, group, state: State::Fenced, last: None, record_bytes_max }
+        let batch_bytes_max = KAFKA_BATCH_BYTES_MAX;
+        Self { options, group, state: State::Fenced, last: None, record_bytes_max, batch_bytes_max }
     }
 
     /// Bytes of key, value and headers that a record may have.
@@ -75,7 +78,9 @@ impl Producer {
     /// # Errors
     /// When Kafka cannot be reached, or does not allow it.
     pub(crate) async fn take_over(&mut self) -> Result<Option<Vec<u8>>> {
-        self.state = State::Fenced;
+        if let State::Ready(client) = std::mem::replace(&mut self.state, State::Fenced) {
+            drop_aside(client);
+        }
         let (client, last) = self.connect().await?;
         self.state = State::Ready(client);
         self.last = last;
@@ -112,20 +117,29 @@ impl Producer {
         // If this future is dropped half-way, the next write takes it from here.
         self.state = State::Broken(Some(stored.clone()));
         let outcome = self.transact(&client, records, dead, &stored).await;
-        self.settle(outcome, client, stored).await
+        self.settle(outcome, client, stored, records).await
     }
 
-    async fn settle(&mut self, outcome: Outcome, client: Arc<Client>, stored: Stored) -> Result<(), WriteError> {
+    async fn settle(
+        &mut self,
+        outcome: Outcome,
+        client: Arc<Client>,
+        stored: Stored,
+        records: &[Record],
+    ) -> Result<(), WriteError> {
         match outcome {
             Outcome::Committed => {
                 self.last = Some(stored);
                 self.state = State::Ready(client);
                 Ok(())
             }
-            Outcome::TooLarge { record, bytes } => {
+            Outcome::TooLarge { record, bytes, is_alone } => {
                 let aborted = transaction::abort(client.clone()).await.is_ok();
                 self.state = if aborted { State::Ready(client) } else { State::Broken(None) };
-                Err(too_large(record, bytes, self.record_bytes_max))
+                if is_alone {
+                    return Err(too_large(record, bytes, self.record_bytes_max));
+                }
+                self.too_large(&records[record].topic, record, bytes).await
             }
             Outcome::Failed { error, in_doubt } => {
                 let failure = self.failure(error);
@@ -136,6 +150,22 @@ impl Producer {
                 Err(failure)
             }
         }
+    }
+
+    /// The broker found the batch too large that this record was in, and it is the largest of them. Where
+    /// it is within the limit, the batch is to blame, and the next client makes smaller ones.
+    async fn too_large(&mut self, topic: &str, record: usize, bytes: usize) -> Result<(), WriteError> {
+        let limit = topics::batch_bytes_max(&self.options, topic).await.map_err(|error| self.failure(error))?;
+        if bytes + BATCH_BYTES_AROUND > limit {
+            return Err(too_large(record, bytes, limit.min(self.record_bytes_max)));
+        }
+        self.batch_bytes_max = self.batch_bytes_max.min(limit.saturating_sub(BATCH_BYTES_AROUND)).max(1);
+        if let State::Ready(client) = std::mem::replace(&mut self.state, State::Broken(None)) {
+            drop_aside(client);
+        }
+        let doing = "sending batches that were too large; they will be smaller";
+        let source = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
+        Err(WriteError::Retriable(Error::Kafka { doing, source }))
     }
 
     /// Takes the id again after trouble. Nothing where the batch in doubt turns out to be there.
@@ -152,6 +182,7 @@ impl Producer {
         if found != in_doubt {
             // Somebody wrote since; he would not have been allowed to, had this one not been replaced.
             self.state = State::Fenced;
+            drop_aside(client);
             return Err(WriteError::Fenced);
         }
         let is_same = found.as_ref().is_some_and(|stored| stored.checkpoint == checkpoint);
@@ -165,9 +196,9 @@ impl Producer {
     }
 
     async fn connect(&self) -> Result<(Arc<Client>, Option<Stored>)> {
-        let (options, group) = (self.options.clone(), self.group.clone());
+        let (options, group, batch_bytes_max) = (self.options.clone(), self.group.clone(), self.batch_bytes_max);
         blocking("taking over the transactional id", move || {
-            let client = transaction::open(&options, &group)?;
+            let client = transaction::open(&options, &group, batch_bytes_max)?;
             let mark = transaction::mark(&client, &options, &group)?;
             Ok((Arc::new(client), checkpoint::read_last(&options, &group, &mark)?))
         })
@@ -199,11 +230,22 @@ impl Producer {
     }
 }
 
+/// Bytes of a batch beside the key, the value and the headers of its only record, about.
+const BATCH_BYTES_AROUND: usize = 512;
+
 /// How a transaction ended.
 enum Outcome {
     Committed,
-    TooLarge { record: usize, bytes: usize },
-    Failed { error: Error, in_doubt: bool },
+    TooLarge {
+        record: usize,
+        bytes: usize,
+        /// Whether it was looked at by itself, and not with its batch.
+        is_alone: bool,
+    },
+    Failed {
+        error: Error,
+        in_doubt: bool,
+    },
 }
 
 fn too_large(record: usize, bytes: usize, limit: usize) -> WriteError {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rdkafka::{
-    admin::{AdminClient, AdminOptions, NewTopic, TopicReplication},
+    admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication},
     client::DefaultClientContext,
     types::RDKafkaErrorCode,
 };
@@ -48,6 +48,21 @@ pub async fn ensure(options: &Options, topics: &[(String, Purpose)]) -> Result<(
         .unwrap_or_else(|error| Err(Error::Invariant { message: format!("checking topics ended: {error}") }))
 }
 
+/// Bytes that a batch of records of a topic may have.
+pub(crate) async fn batch_bytes_max(options: &Options, topic: &str) -> Result<usize> {
+    let failed = || Error::kafka("reading the settings of a topic");
+    let admin: AdminClient<DefaultClientContext> = options.client().create().map_err(failed())?;
+    let waiting = AdminOptions::new().request_timeout(Some(KAFKA_REQUEST_TIME_MAX));
+    let answers = admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &waiting).await.map_err(failed())?;
+    let settings = answers
+        .into_iter()
+        .next()
+        .unwrap_or(Err(RDKafkaErrorCode::UnknownTopic))
+        .map_err(|code| Error::TopicRefused { topic: topic.to_owned(), code })?;
+    let limit = settings.get("max.message.bytes").and_then(|entry| entry.value.as_ref()?.parse().ok());
+    limit.ok_or_else(|| Error::Invariant { message: format!("the topic `{topic}` does not tell its limits") })
+}
+
 fn partitions(options: &Options, purpose: Purpose) -> i32 {
     match purpose {
         Purpose::Events => options.partitions,
@@ -59,7 +74,11 @@ fn new_topic<'t>(options: &'t Options, name: &'t str, purpose: Purpose) -> NewTo
     let topic = NewTopic::new(name, partitions(options, purpose), TopicReplication::Fixed(options.replicas));
     match purpose {
         Purpose::Events => topic,
-        Purpose::Compacted => topic.set("cleanup.policy", "compact").set("min.cleanable.dirty.ratio", "0.1"),
+        // Only closed segments are compacted.
+        Purpose::Compacted => topic
+            .set("cleanup.policy", "compact")
+            .set("min.cleanable.dirty.ratio", "0.1")
+            .set("segment.bytes", "16777216"),
         Purpose::DeadLetters => topic.set("retention.ms", "-1"),
     }
 }

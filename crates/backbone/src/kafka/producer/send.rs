@@ -77,7 +77,7 @@ async fn send(client: &Client, mut message: Message<'_>) -> Result<(), Outcome> 
             Some(RDKafkaErrorCode::QueueFull) if waited < KAFKA_COMMIT_TIME_MAX.as_secs_f64() => {}
             Some(RDKafkaErrorCode::MessageSizeTooLarge) if unsent.delivery_opaque != NONE => {
                 let bytes = unsent.payload.map_or(0, <[u8]>::len) + unsent.key.map_or(0, <[u8]>::len);
-                return Err(Outcome::TooLarge { record: unsent.delivery_opaque, bytes });
+                return Err(Outcome::TooLarge { record: unsent.delivery_opaque, bytes, is_alone: true });
             }
             _ => return Err(Outcome::Failed { error: fatal_or(client, source), in_doubt: false }),
         }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Connects and takes the transactional id of a group. Blocks.
-pub(super) fn open(options: &Options, group: &str) -> Result<Client> {
+pub(super) fn open(options: &Options, group: &str, batch_bytes_max: usize) -> Result<Client> {
     let mut config = options.client();
     let millis = |time: Duration| time.as_millis().to_string();
     let defaults = [
@@ -28,6 +28,7 @@ pub(super) fn open(options: &Options, group: &str) -> Result<Client> {
         // A transaction is sent as a whole and then waited for: lingering would be added to every one.
         ("linger.ms", "0".to_owned()),
         ("batch.num.messages", "100000".to_owned()),
+        ("batch.size", batch_bytes_max.to_string()),
         ("message.max.bytes", crate::limits::KAFKA_RECORD_BYTES_MAX.to_string()),
         ("queue.buffering.max.messages", "0".to_owned()),
         ("queue.buffering.max.kbytes", (KAFKA_QUEUE_BYTES_MAX / 1024).to_string()),
@@ -81,7 +82,7 @@ impl Producer {
         let flushed = blocking("sending records", move || flush(&flushing)).await;
         let undelivered = client.context().take();
         if let Some((record, bytes)) = undelivered.too_large.filter(|(record, _)| *record < records.len()) {
-            return Outcome::TooLarge { record, bytes };
+            return Outcome::TooLarge { record, bytes, is_alone: false };
         }
         if let Some(source) = undelivered.error {
             return Outcome::Failed { error: send::fatal_or(client, source), in_doubt: false };

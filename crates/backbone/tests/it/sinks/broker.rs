@@ -8,6 +8,8 @@ use std::{
 
 use rdkafka::{
     ClientConfig, Message, Offset, TopicPartitionList,
+    admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier},
+    client::DefaultClientContext,
     consumer::{BaseConsumer, Consumer},
     error::KafkaError,
     message::Headers,
@@ -40,6 +42,22 @@ pub(crate) fn local() -> Options {
 pub(crate) fn sink(options: &Options) -> Sink {
     let topics = [options.topic("thing")];
     Sink::Kafka(Box::new(kafka::Sink::open(options, "group", &topics)))
+}
+
+/// Sets the bytes that a batch of a topic may have, and waits until the broker says so.
+pub(super) async fn limit(options: &Options, topic: &str, bytes: usize) {
+    let admin: AdminClient<DefaultClientContext> =
+        ClientConfig::new().set("bootstrap.servers", &options.brokers).create().unwrap();
+    let bytes = bytes.to_string();
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", &bytes);
+    admin.alter_configs(&[setting], &AdminOptions::new()).await.unwrap().remove(0).unwrap();
+    loop {
+        let asked = [ResourceSpecifier::Topic(topic)];
+        let settings = admin.describe_configs(&asked, &AdminOptions::new()).await.unwrap().remove(0).unwrap();
+        if settings.get("max.message.bytes").unwrap().value.as_deref() == Some(&bytes) {
+            break;
+        }
+    }
 }
 
 /// A record as a consumer gets it.

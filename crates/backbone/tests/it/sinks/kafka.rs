@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidings_backbone::relay::{DeadLetter, Record, WriteError};
 
 use super::{
-    broker::{committed, local, numbers, sink},
+    broker::{committed, limit, local, numbers, sink},
     checkpoint, cut_short, numbered, record,
 };
 
@@ -149,4 +149,24 @@ async fn the_record_that_the_broker_finds_too_large_is_the_one_that_is_refused()
     sink.write(&records, &[], &checkpoint(1)).await.unwrap();
     assert_eq!(numbers(&options, &topic).len(), 9);
     assert_eq!(sink.take_over().await.unwrap(), Some(checkpoint(1)));
+}
+
+#[tokio::test]
+async fn no_record_is_refused_because_its_batch_was_too_large() {
+    let mut options = local();
+    options.partitions = 1;
+    options.properties.insert("compression.type".to_owned(), "none".to_owned());
+    let topic = options.topic("thing");
+    let mut sink = sink(&options);
+    sink.take_over().await.unwrap();
+    limit(&options, &topic, 2_000).await;
+    let mut records: Vec<Record> = (0..500).map(|number| record(&topic, "k", format!("{number:0100}"))).collect();
+    let outcome = sink.write(&records, &[], &checkpoint(1)).await;
+    assert!(matches!(outcome, Err(WriteError::Retriable(_))), "{outcome:?}");
+    sink.write(&records, &[], &checkpoint(1)).await.unwrap();
+    assert_eq!(numbers(&options, &topic), (0..500).collect::<Vec<_>>());
+
+    records[7].value = Some(vec![b'7'; 3_000]);
+    let outcome = sink.write(&records, &[], &checkpoint(2)).await;
+    assert!(matches!(outcome, Err(WriteError::Refused { record: 7, .. })), "{outcome:?}");
 }
