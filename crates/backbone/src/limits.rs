@@ -48,6 +48,8 @@ pub const PARKING_ROUND_EVENTS_MAX: usize = 500;
 pub const PARKING_ROUND_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Time a round of retries may take before live events get their turn.
 pub const PARKING_ROUND_TIME_MAX: Duration = Duration::from_secs(1);
+/// How often a projector on a partition of Kafka looks whether a key was redriven, while nothing else happens.
+pub const PARKING_LOOK_GAP: Duration = Duration::from_millis(500);
 /// Characters of an error that the parking lot keeps.
 pub const PARKING_ERROR_CHARS_MAX: usize = 4_000;
 

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-pub(super) use partition::{PartitionFeed, Queue, is_out_of_range};
+pub(super) use partition::{PartitionFeed, Queue};
 
 use self::{lease::Lease, outbox::Reader};
 use crate::{
     Conn, Db, Result,
+    limits::PARKING_LOOK_GAP,
     log::{self, Offset, Part},
     outbox::Batch,
 };
@@ -105,6 +106,14 @@ impl Feed {
             // The sender lives in the database's handle, so the channel is open.
             Self::Outbox(feed) => drop(feed.appended.changed().await),
             Self::Partition(feed) => feed.grown().await,
+        }
+    }
+
+    /// How long to be idle at most: where no commit wakes the task, an operator's redrive is looked for.
+    pub(super) fn longest_idle(&self) -> Option<Duration> {
+        match self {
+            Self::Outbox(_) => None,
+            Self::Partition(_) => Some(PARKING_LOOK_GAP),
         }
     }
 

@@ -12,8 +12,9 @@ use std::{
 };
 
 use rdkafka::{
-    ClientContext, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance},
+    ClientContext, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer, ConsumerContext},
+    types::RDKafkaRespErr,
 };
 use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -183,16 +184,21 @@ impl GroupContext {
 impl ClientContext for GroupContext {}
 
 impl ConsumerContext for GroupContext {
-    fn pre_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        let Rebalance::Revoke(taken) = rebalance else { return };
-        let parts = parts(taken);
-        lock(&self.assigned).retain(|part| !parts.contains(part));
-        self.end(Some(&parts));
-    }
-
-    fn post_rebalance(&self, _consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        if let Rebalance::Assign(assigned) = rebalance {
-            lock(&self.assigned).extend(parts(assigned));
+    fn rebalance(&self, consumer: &BaseConsumer<Self>, event: RDKafkaRespErr, list: &mut TopicPartitionList) {
+        let parts = parts(list);
+        let done = if event == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+            // Where to begin, the task of each partition reads in the database. What Kafka has noted is a hint for
+            // tools, and without one the client would refuse to begin at all.
+            let assigned = list.set_all_offsets(Offset::End).and_then(|()| consumer.incremental_assign(list));
+            lock(&self.assigned).extend(parts);
+            assigned
+        } else {
+            lock(&self.assigned).retain(|part| !parts.contains(part));
+            self.end(Some(&parts));
+            consumer.incremental_unassign(list)
+        };
+        if let Err(error) = done {
+            tracing::error!(%error, "partitions were not taken or given up");
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     MissingHistory, Options, Projector,
     apply::Applier,
-    feed::{Feed, is_out_of_range},
+    feed::Feed,
     position,
     retry::retry_due,
     status::{Live, LiveParts, State},
@@ -123,7 +123,7 @@ impl Task {
                     backoff = PROJECTOR_BACKOFF_MIN;
                     match step {
                         Step::Done => continue,
-                        Step::Idle(pause) => (pause, true),
+                        Step::Idle(pause) => (self.feed.longest_idle().into_iter().chain(pause).min(), true),
                         Step::Leased => (Some(Feed::LEASE_GAP), false),
                     }
                 }
@@ -135,8 +135,8 @@ impl Task {
                     return;
                 }
                 Err(error) => {
-                    if is_out_of_range(&error) {
-                        // Where it can go on is found out as at the start.
+                    if !self.feed.is_dense() {
+                        // What was read and not applied is read again, from the stored position.
                         self.position = None;
                     }
                     self.plan.back_off(&error, backoff);

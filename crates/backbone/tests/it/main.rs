@@ -1,9 +1,10 @@
-//! The backbone against real databases, with a tiny feature of its own.
+//! The backbone against real databases and a real Kafka, with a tiny feature of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod db;
 mod formats;
 mod idempotency;
+mod kafka;
 mod ledger;
 mod migrations;
 mod parking;

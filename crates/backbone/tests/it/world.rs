@@ -10,7 +10,7 @@ use tidings_backbone::{
     Clock, Conn, Db, Durability, Error, EventIds,
     db::{BACKBONE_MIGRATIONS, MysqlOptions},
     ledger::{Decide, Ledger},
-    log::{Log, Recorded},
+    log::{KafkaLog, Log, Recorded},
     outbox, parking,
     projector::{ApplyError, Gaps, Handle, Options, Projector, Runtime},
 };
@@ -33,6 +33,25 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new() -> Self {
         Self::with_clock(Clock::system()).await
+    }
+
+    /// A world whose projectors read Kafka.
+    pub(crate) async fn on_kafka(broker: &crate::kafka::Broker) -> Self {
+        let mut world = Self::new().await;
+        world.execute("DROP TABLE applied").await;
+        world
+            .execute(
+                "CREATE TABLE applied (seq INTEGER PRIMARY KEY, log_offset BIGINT NOT NULL, event_key TEXT NOT NULL, \
+                 version BIGINT NOT NULL)",
+            )
+            .await;
+        world.log = Log::Kafka(KafkaLog::new(world.db.clone(), broker.options.clone()));
+        world
+    }
+
+    /// Events of their own, `(key, version)` each.
+    pub(crate) fn events(&self, event_type: &str, events: impl IntoIterator<Item = (String, u64)>) -> Vec<Event> {
+        events.into_iter().map(|(key, version)| self.event(event_type, &key, version)).collect()
     }
 
     pub(crate) async fn with_clock(clock: Clock) -> Self {
@@ -122,6 +141,15 @@ impl World {
         applied
     }
 
+    /// The same in the order in which it was applied, which is that of the log for each key.
+    pub(crate) async fn applied_by_key(&self) -> HashMap<String, Vec<i64>> {
+        let mut applied: HashMap<String, Vec<i64>> = HashMap::new();
+        for row in self.rows("SELECT event_key, version FROM applied ORDER BY rowid").await {
+            applied.entry(row.0).or_default().push(row.1);
+        }
+        applied
+    }
+
     pub(crate) async fn rows(&self, sql: &'static str) -> Vec<(String, i64)> {
         let mut tx = self.db.read().await.unwrap();
         let rows = tx.conn().fetch("looking", sql, vec![]).await.unwrap();
@@ -175,7 +203,8 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn settle(&self) {
-        assert!(self.handle.settle(PATIENCE).await.unwrap(), "the projector did not settle");
+        let settled = self.handle.settle(PATIENCE).await.unwrap();
+        assert!(settled, "the projector did not settle: {:?}", self.handle.statuses().await);
     }
 
     pub(crate) async fn stop(self) {

@@ -10,7 +10,6 @@ use rdkafka::{
     Message, TopicPartitionList,
     consumer::{BaseConsumer, CommitMode, Consumer, base_consumer::PartitionQueue},
     error::KafkaError,
-    types::RDKafkaErrorCode,
 };
 use tokio::sync::Notify;
 
@@ -71,12 +70,31 @@ impl PartitionFeed {
         self.left.clear();
         let (consumer, part) = (Arc::clone(&self.queue.consumer), self.part.clone());
         let next = rdkafka::Offset::Offset(position.0 + 1);
-        blocking(move || {
+        let went = blocking(move || {
             consumer
                 .seek(&part.topic, part.number, next, KAFKA_REQUEST_TIME_MAX)
                 .map_err(Error::kafka("going to a position of a topic"))
         })
-        .await
+        .await;
+        match went {
+            Err(Error::Kafka { source: KafkaError::Seek(text), .. }) => self.assign_again(next, &text),
+            went => went,
+        }
+    }
+
+    /// The client does not go anywhere on a partition that it gave up after an error; taken anew, it does.
+    fn assign_again(&mut self, next: rdkafka::Offset, why: &str) -> Result<()> {
+        let doing = "taking a partition anew";
+        tracing::debug!(part = %self.part, why, doing);
+        let consumer = Arc::clone(&self.queue.consumer);
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.part.topic, self.part.number, next).map_err(Error::kafka(doing))?;
+        consumer.incremental_unassign(&list).map_err(Error::kafka(doing))?;
+        consumer.incremental_assign(&list).map_err(Error::kafka(doing))?;
+        if let Some(queue) = Queue::split(&consumer, &self.part) {
+            self.queue = queue;
+        }
+        Ok(())
     }
 
     pub(super) async fn read(&mut self, after: Offset, events_max: usize) -> Result<Batch> {
@@ -119,7 +137,6 @@ impl PartitionFeed {
         }
     }
 
-    /// Gives back what was read and not applied.
     pub(super) async fn grown(&self) {
         self.queue.filled.notified().await;
     }
@@ -138,13 +155,6 @@ impl PartitionFeed {
             tracing::debug!(part = %self.part, %error, "the position was not told to Kafka");
         }
     }
-}
-
-/// Whether Kafka no longer has what was asked for.
-pub(in crate::projector) fn is_out_of_range(error: &Error) -> bool {
-    use RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
-    let Error::Kafka { source: KafkaError::MessageConsumption(code), .. } = error else { return false };
-    matches!(code, AutoOffsetReset | OffsetOutOfRange)
 }
 
 async fn blocking<T: Send + 'static>(ask: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

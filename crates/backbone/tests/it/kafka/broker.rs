@@ -1,0 +1,97 @@
+//! Topics of a test's own on a real Kafka, and a producer for them.
+
+use std::time::Duration;
+
+use rdkafka::{
+    ClientConfig, TopicPartitionList,
+    admin::{AdminClient, AdminOptions},
+    client::DefaultClientContext,
+    message::OwnedHeaders,
+    producer::{BaseProducer, BaseRecord, Producer},
+};
+use tidings_backbone::kafka::{
+    Options,
+    topics::{self, Purpose},
+};
+use tidings_event::{Event, cloudevents};
+
+use crate::world::PATIENCE;
+
+pub(crate) struct Broker {
+    pub(crate) options: Options,
+    producer: BaseProducer,
+}
+
+impl Broker {
+    /// A topic `switch` with so many partitions, under a prefix of its own.
+    pub(crate) async fn new(partitions: i32) -> Self {
+        let brokers = std::env::var("TIDINGS_TEST_KAFKA")
+            .expect("TIDINGS_TEST_KAFKA names the brokers; `scripts/test` starts one and sets it");
+        let prefix = format!("t{}", tidings_backbone::EventIds::from_os().next(tidings_backbone::Clock::system().now()));
+        let options = Options { brokers, properties: Default::default(), prefix, partitions, replicas: 1 };
+        topics::ensure(&options, &[(options.topic("switch"), Purpose::Events)]).await.unwrap();
+        let producer: BaseProducer = ClientConfig::new()
+            .set("bootstrap.servers", &options.brokers)
+            .set("transactional.id", format!("{}.test", options.prefix))
+            .set("partitioner", "murmur2_random")
+            .create()
+            .unwrap();
+        producer.init_transactions(PATIENCE).unwrap();
+        Self { options, producer }
+    }
+
+    /// Appends events in one transaction.
+    pub(crate) fn append(&self, events: impl IntoIterator<Item = Event>) {
+        self.producer.begin_transaction().unwrap();
+        self.send_all(events);
+        self.producer.commit_transaction(PATIENCE).unwrap();
+    }
+
+    /// Appends events in a transaction that is then given up.
+    pub(crate) fn append_aborted(&self, events: impl IntoIterator<Item = Event>) {
+        self.producer.begin_transaction().unwrap();
+        self.send_all(events);
+        self.producer.flush(PATIENCE).unwrap();
+        self.producer.abort_transaction(PATIENCE).unwrap();
+    }
+
+    /// Appends a record that need not be an event.
+    pub(crate) fn append_raw(&self, family: &str, key: &str, value: &[u8]) {
+        self.producer.begin_transaction().unwrap();
+        self.send(&self.options.topic(family), key, value);
+        self.producer.commit_transaction(PATIENCE).unwrap();
+    }
+
+    fn send_all(&self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            let value = cloudevents::json::encode(&event, "/test").unwrap();
+            self.send(&self.options.topic(event.family()), &event.key, value.as_bytes());
+        }
+    }
+
+    fn send(&self, topic: &str, key: &str, value: &[u8]) {
+        let headers = OwnedHeaders::new();
+        self.producer.send(BaseRecord::to(topic).key(key).payload(value).headers(headers)).unwrap();
+        self.producer.poll(Duration::ZERO);
+    }
+
+    /// Removes the records of partition 0 before an offset, as retention does.
+    pub(crate) async fn delete_before(&self, family: &str, offset: i64) {
+        let admin: AdminClient<DefaultClientContext> =
+            ClientConfig::new().set("bootstrap.servers", &self.options.brokers).create().unwrap();
+        let mut before = TopicPartitionList::new();
+        let at = rdkafka::Offset::Offset(offset);
+        before.add_partition_offset(&self.options.topic(family), 0, at).unwrap();
+        admin.delete_records(&before, &AdminOptions::new()).await.unwrap();
+    }
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
+    let held = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, held).await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
+}
