@@ -165,6 +165,9 @@ pub enum Error {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// Redis is down. It was said when it went down, and why.
+    #[error("Redis is down")]
+    RedisDown,
     /// A limit of this crate was exceeded; see [`crate::limits`].
     #[error("{what} exceeds its limit of {limit}")]
     LimitExceeded {
@@ -227,6 +230,7 @@ impl Error {
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
             Self::Redis { source, .. } => is_transient_in_redis(source),
             Self::Webhook(_) | Self::WebhookAnswer { .. } | Self::File { .. } => true,
+            Self::RedisDown => true,
             _ => false,
         }
     }

@@ -13,6 +13,7 @@
 //! - [`projector`]: batches of events applied with their position in one transaction.
 //! - [`parking`]: where a key waits after one of its events failed.
 //! - [`kafka`]: the log of the distributed mode.
+//! - [`redis`]: hot state and caches of the distributed mode.
 //! - [`retention`]: old events go, but never past a projector.
 //!
 //! `examples/own_event.rs` shows an own event type, an own transaction and an own projector.
@@ -28,6 +29,7 @@ pub mod log;
 pub mod outbox;
 pub mod parking;
 pub mod projector;
+pub mod redis;
 pub mod relay;
 pub mod retention;
 pub mod telemetry;
@@ -35,3 +37,4 @@ pub mod telemetry;
 pub use clock::{Clock, EventIds};
 pub use db::{Conn, Db, Durability, Tx};
 pub use error::{Error, Result};
+pub use redis::Redis;

@@ -160,3 +160,12 @@ pub const REDIS_COMMAND_TIME_MAX: Duration = Duration::from_secs(10);
 pub const REDIS_RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a record that is sent to a webhook or written to the standard output.
 pub const WEBHOOK_RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Time one call of Redis for a cache may take. Without it an answer is only slower.
+pub const REDIS_CALL_TIME_MAX: Duration = Duration::from_millis(150);
+/// Such calls of a process that may be under way.
+pub const REDIS_CALLS_MAX: usize = 512;
+/// Pause before a process first looks whether Redis is back; it doubles with each look.
+pub const REDIS_BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// Longest pause between such looks.
+pub const REDIS_BACKOFF_MAX: Duration = Duration::from_secs(1);

@@ -74,3 +74,13 @@ pub(crate) fn relay_batch(records: usize, dead: usize, seconds: f64) {
 pub(crate) fn relay_backoff() {
     counter!("tidings_relay_backoffs_total").increment(1);
 }
+
+/// Redis can be used, or cannot.
+pub(crate) fn redis_up(up: bool) {
+    gauge!("tidings_redis_up").set(if up { 1.0 } else { 0.0 });
+}
+
+/// A call of Redis was not answered: it was down, had failed, or too many were under way.
+pub(crate) fn redis_refused(why: &'static str) {
+    counter!("tidings_redis_refused_total", "why" => why).increment(1);
+}

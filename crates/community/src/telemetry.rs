@@ -26,3 +26,8 @@ pub(crate) fn relation_stale_event(count: usize) {
 pub(crate) fn top_page(hit: bool) {
     counter!("tidings_top_page_reads_total", "hit" => if hit { "true" } else { "false" }).increment(1);
 }
+
+/// A token was asked for where all processes share the buckets, or, without Redis, of this one's own.
+pub(crate) fn bucket(answered_by: &'static str) {
+    counter!("tidings_bucket_takes_total", "answered_by" => answered_by).increment(1);
+}

@@ -1,22 +1,19 @@
-//! The rate limit of follows: a token bucket for each user, in process.
+//! The rate limit of follows: a token bucket for each user.
 //!
-//! A bucket that is dropped from memory is a full one, so housekeeping never refills early.
+//! In process where one process takes all requests; in Redis where several do, so that they share the
+//! buckets. While Redis is down each process goes on with buckets of its own, which know what it has
+//! let through before: nobody is refused because of Redis, and a user may get at most one bucket more
+//! for each further process.
 
-use std::{
-    num::NonZeroU32,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+mod in_process;
+mod shared;
 
-use governor::{
-    Quota, RateLimiter, clock::Clock as GovernorClock, middleware::StateInformationMiddleware,
-    state::keyed::DashMapStateStore,
-};
-use tidings_backbone::Clock;
-use tidings_event::Timestamp;
+use std::{num::NonZeroU32, time::Duration};
+
+use tidings_backbone::{Clock, Redis};
+
+pub use in_process::InProcess;
+pub use shared::Shared;
 
 use crate::{UserId, limits};
 
@@ -52,106 +49,51 @@ pub struct Limited {
     pub retry_after: Duration,
 }
 
-type Limiter = RateLimiter<UserId, DashMapStateStore<UserId>, BucketClock, StateInformationMiddleware>;
-
 /// The buckets of all users.
 #[derive(Debug)]
-pub struct FollowBucket {
-    limiter: Limiter,
-    options: Options,
-    /// Number of buckets in memory at which the full ones are dropped.
-    tidy_at: AtomicUsize,
+pub enum FollowBucket {
+    /// Of this process alone.
+    InProcess(InProcess),
+    /// Of all processes on one Redis.
+    Shared(Shared),
 }
 
 impl FollowBucket {
-    /// Full buckets for everybody.
-    pub fn new(options: Options, clock: Clock) -> Self {
-        let refill = options.refill.max(Duration::from_nanos(1));
-        let quota = Quota::with_period(refill).unwrap_or(Quota::per_second(NonZeroU32::MIN));
-        let quota = quota.allow_burst(options.capacity);
-        let limiter = RateLimiter::new(quota, DashMapStateStore::default(), BucketClock::new(clock));
-        Self { limiter, options, tidy_at: AtomicUsize::new(limits::FOLLOW_BUCKETS_KEPT_MIN) }
+    /// Full buckets for everybody, in this process.
+    pub fn in_process(options: Options, clock: Clock) -> Self {
+        Self::InProcess(InProcess::new(options, clock))
+    }
+
+    /// Buckets that all processes on `redis` share. `clock` is for the time without Redis.
+    pub fn shared(options: Options, clock: Clock, redis: Redis) -> Self {
+        Self::Shared(Shared::new(options, clock, redis))
     }
 
     /// How large the buckets are and how fast they fill.
     pub fn options(&self) -> Options {
-        self.options
+        match self {
+            Self::InProcess(buckets) => buckets.options(),
+            Self::Shared(buckets) => buckets.options(),
+        }
     }
 
     /// Takes a token of `user`'s, or says when there will be one.
-    pub fn take(&self, user: UserId) -> Result<Taken, Limited> {
-        let taken = self.limiter.check_key(&user);
-        self.tidy_if_large();
-        match taken {
-            Ok(state) => {
-                let remaining = state.remaining_burst_capacity();
-                let missing = self.options.capacity.get().saturating_sub(remaining);
-                Ok(Taken { remaining, reset_seconds: seconds_up(self.options.refill * missing) })
-            }
-            Err(not_until) => Err(Limited { retry_after: not_until.wait_time_from(self.limiter.clock().now()) }),
+    pub async fn take(&self, user: UserId) -> Result<Taken, Limited> {
+        match self {
+            Self::InProcess(buckets) => buckets.take(user),
+            Self::Shared(buckets) => buckets.take(user).await,
         }
     }
+}
 
-    /// Buckets in memory: those that are not known to be full.
-    pub fn len(&self) -> usize {
-        self.limiter.len()
-    }
-
-    /// Whether no bucket is in memory.
-    pub fn is_empty(&self) -> bool {
-        self.limiter.is_empty()
-    }
-
-    /// Drops the full buckets once their number has doubled since the last time, so that memory
-    /// is bounded by who was active within one refill and the cost is spread over the calls.
-    fn tidy_if_large(&self) {
-        if self.limiter.len() < self.tidy_at.load(Ordering::Relaxed) {
-            return;
-        }
-        self.limiter.retain_recent();
-        let kept = self.limiter.len().saturating_mul(2);
-        self.tidy_at.store(kept.max(limits::FOLLOW_BUCKETS_KEPT_MIN), Ordering::Relaxed);
+impl Options {
+    /// What is told when a token was taken and so many are left.
+    fn taken(&self, remaining: u32) -> Taken {
+        let missing = self.capacity.get().saturating_sub(remaining);
+        Taken { remaining, reset_seconds: seconds_up(self.refill.saturating_mul(missing)) }
     }
 }
 
 fn seconds_up(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
-}
-
-/// The longest step of the clock that counts: a year.
-const STEP_MAX: Duration = Duration::from_secs(31_536_000);
-
-/// Elapsed time as the limiter wants it: it never goes back. A clock that is set back costs the
-/// buckets that one step, and they go on filling from there.
-#[derive(Debug)]
-struct BucketClock {
-    clock: Clock,
-    elapsed: Mutex<Elapsed>,
-}
-
-#[derive(Debug)]
-struct Elapsed {
-    seen: Timestamp,
-    total: Duration,
-}
-
-impl BucketClock {
-    fn new(clock: Clock) -> Self {
-        let elapsed = Mutex::new(Elapsed { seen: clock.now(), total: Duration::ZERO });
-        Self { clock, elapsed }
-    }
-}
-
-impl GovernorClock for BucketClock {
-    type Instant = Duration;
-
-    fn now(&self) -> Duration {
-        let now = self.clock.now();
-        let mut elapsed = self.elapsed.lock().unwrap_or_else(PoisonError::into_inner);
-        let step = u64::try_from(now.0.saturating_sub(elapsed.seen.0)).unwrap_or(0);
-        // A bucket is full long before, and the limiter counts no further than 584 years.
-        elapsed.total += Duration::from_millis(step).min(STEP_MAX);
-        elapsed.seen = now;
-        elapsed.total
-    }
 }

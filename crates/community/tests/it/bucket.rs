@@ -5,17 +5,17 @@ use std::{num::NonZeroU32, time::Duration};
 use tidings_backbone::Clock;
 use tidings_community::{
     limits::FOLLOW_BUCKETS_KEPT_MIN,
-    relation::bucket::{FollowBucket, Limited, Options, Taken},
+    relation::bucket::{InProcess, Limited, Options, Taken},
 };
 
 use crate::world::{START, user};
 
-fn bucket() -> (FollowBucket, Clock) {
+fn bucket() -> (InProcess, Clock) {
     let clock = Clock::manual(START);
-    (FollowBucket::new(Options::default(), clock.clone()), clock)
+    (InProcess::new(Options::default(), clock.clone()), clock)
 }
 
-fn drain(bucket: &FollowBucket, id: i64) -> usize {
+fn drain(bucket: &InProcess, id: i64) -> usize {
     std::iter::from_fn(|| bucket.take(user(id)).ok()).take(1_000).count()
 }
 
@@ -57,7 +57,7 @@ fn a_bucket_is_full_after_its_time_and_never_fuller() {
 fn capacity_and_refill_are_as_configured() {
     let clock = Clock::manual(START);
     let options = Options { capacity: NonZeroU32::new(3).unwrap(), refill: Duration::from_millis(250) };
-    let bucket = FollowBucket::new(options, clock.clone());
+    let bucket = InProcess::new(options, clock.clone());
     assert_eq!(drain(&bucket, 1), 3);
     assert_eq!(bucket.take(user(1)), Err(Limited { retry_after: Duration::from_millis(250) }));
     clock.advance(Duration::from_millis(500));

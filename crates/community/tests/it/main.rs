@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bucket;
+mod bucket_shared;
 mod concurrency;
 mod counters;
 mod facts;
@@ -9,6 +10,7 @@ mod in_common;
 mod lists;
 mod model;
 mod projector;
+mod redis;
 mod registry;
 mod top_page;
 mod verify;

@@ -161,7 +161,7 @@ pub(super) async fn unfollow(
 
 /// Takes a token and hands the command to the ledger. Every answer tells what is left.
 async fn change(app: &App, command: Command, headers: &HeaderMap) -> Response {
-    match app.follow_bucket.take(command.from) {
+    match app.follow_bucket.take(command.from).await {
         Ok(taken) => {
             let answer = submit(app, command, headers).await.map(Json);
             (rate_headers(&app.follow_bucket, taken.remaining, taken.reset_seconds), answer).into_response()

@@ -66,7 +66,7 @@ pub(super) async fn start(
         ledgers,
         baseline,
         projectors: runtime.handle(),
-        follow_bucket: FollowBucket::new(options::bucket(&config), clock.clone()),
+        follow_bucket: FollowBucket::in_process(options::bucket(&config), clock.clone()),
         counters: CounterReader::checking_every(store.db.clone(), options::counter_check_every(&config)),
         top_pages: TopPages::new(config.relation.top_page_followers_min),
         verifier: verifier(&store, &config)?,
