@@ -7,6 +7,7 @@ mod checkpoint;
 pub(crate) mod message;
 pub(crate) mod peek;
 pub(crate) mod producer;
+pub(crate) mod progress;
 pub mod topics;
 
 use std::collections::BTreeMap;

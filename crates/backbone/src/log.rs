@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidings_event::{Event, EventId, Timestamp};
 use tokio::sync::watch;
 
-pub use kafka::KafkaLog;
+pub use kafka::{KafkaLog, Relayed};
 pub use part::{InvalidPart, Part};
 
 use crate::{Db, Result, db::Engine, outbox};
@@ -137,7 +137,7 @@ impl Log {
         match self {
             // What is committed is in it.
             Self::Embedded(_) => Ok(()),
-            Self::Kafka(log) => log.relayed().await,
+            Self::Kafka(log) => log.wait_relayed().await,
         }
     }
 

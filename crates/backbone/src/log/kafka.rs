@@ -5,10 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use tidings_event::Timestamp;
+
 use super::{Behind, Offset, Part};
 use crate::{
-    Db, Error, Result,
-    kafka::{self, peek::Peek},
+    Conn, Db, Error, Result,
+    kafka::{self, peek::Peek, progress::Progress},
+    limits::OTHER_PROCESS_POLL_GAP,
+    relay::{Checkpoint, Seen},
 };
 
 /// Topics of Kafka that hold what was committed to the outbox of a database. Cheap to clone.
@@ -17,13 +21,36 @@ pub struct KafkaLog {
     db: Db,
     options: Arc<kafka::Options>,
     peek: Arc<Peek>,
+    progress: Arc<Progress>,
+}
+
+/// How far the relay is, measured at the outbox and at its checkpoint: true also while it is dead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Relayed {
+    /// Number of the last event of the outbox that is in the log; 0 before the first.
+    pub published: Offset,
+    /// Events committed and not yet in the log. Numbers that were rolled back may count for a while.
+    pub behind: i64,
+    /// When the oldest of them occurred.
+    pub oldest: Option<Timestamp>,
+    /// The relay's checkpoint; `None` before its first one.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 impl KafkaLog {
-    /// The log of the outbox in `db`. Nothing is connected yet.
+    /// The log of the outbox in `db`, filled by the relay whose group is called like the topics'
+    /// prefix. Nothing is connected yet.
     pub fn new(db: Db, options: kafka::Options) -> Self {
         let options = Arc::new(options);
-        Self { db, peek: Arc::new(Peek::new(Arc::clone(&options))), options }
+        let peek = Arc::new(Peek::new(Arc::clone(&options)));
+        let progress = Arc::new(Progress::new(options.prefix.clone()));
+        Self { db, options, peek, progress }
+    }
+
+    /// The same log, filled by the relay of this group.
+    #[must_use]
+    pub fn relayed_by(self, group: &str) -> Self {
+        Self { progress: Arc::new(Progress::new(group.to_owned())), ..self }
     }
 
     /// Where Kafka is.
@@ -48,8 +75,51 @@ impl KafkaLog {
             .collect()
     }
 
-    pub(super) async fn relayed(&self) -> Result<()> {
-        Ok(())
+    /// Waits until all that was committed before the call is in the log.
+    pub(super) async fn wait_relayed(&self) -> Result<()> {
+        let head = {
+            let mut tx = self.db.read().await?;
+            super::extent(&mut tx.conn()).await?.head
+        };
+        loop {
+            let checkpoint = self.checkpoint().await?;
+            let mut tx = self.db.read().await?;
+            if missing(&mut tx.conn(), checkpoint.as_ref(), head).await?.is_none() {
+                return Ok(());
+            }
+            drop(tx);
+            tokio::time::sleep(OTHER_PROCESS_POLL_GAP).await;
+        }
+    }
+
+    /// How far the relay is.
+    pub async fn relayed(&self) -> Result<Relayed> {
+        // The checkpoint first: what is committed after it is behind it at most for this one look.
+        let checkpoint = self.checkpoint().await?;
+        let mut tx = self.db.read().await?;
+        let head = super::extent(&mut tx.conn()).await?.head;
+        let oldest = missing(&mut tx.conn(), checkpoint.as_ref(), head).await?;
+        let published = checkpoint.as_ref().and_then(seen).map_or(0, |seen| seen.max);
+        let published = Offset(i64::try_from(published).unwrap_or(i64::MAX));
+        let behind = if oldest.is_some() { (head.0 - published.0).max(1) } else { 0 };
+        Ok(Relayed { published, behind, oldest, checkpoint })
+    }
+
+    /// The number up to which every event is in the log, whatever was committed when: what retention
+    /// must not pass. `None` while that is not known.
+    pub async fn published(&self) -> Result<Option<Offset>> {
+        let checkpoint = self.checkpoint().await?;
+        Ok(checkpoint.as_ref().and_then(seen).map(|seen| {
+            let whole = seen.gaps().first().map_or(seen.max, |gap| gap.from.saturating_sub(1));
+            Offset(i64::try_from(whole).unwrap_or(i64::MAX))
+        }))
+    }
+
+    async fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        let (progress, options) = (Arc::clone(&self.progress), Arc::clone(&self.options));
+        tokio::task::spawn_blocking(move || progress.latest(&options))
+            .await
+            .unwrap_or_else(|error| Err(Error::Invariant { message: format!("reading checkpoints ended: {error}") }))
     }
 
     pub(super) async fn ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
@@ -66,4 +136,29 @@ impl KafkaLog {
             .await
             .unwrap_or_else(|error| Err(Error::Invariant { message: format!("looking at Kafka ended: {error}") }))
     }
+}
+
+/// What the relay has published of its outbox: it reads one table.
+fn seen(checkpoint: &Checkpoint) -> Option<&Seen> {
+    checkpoint.tables.first().map(|table| &table.seen)
+}
+
+/// When the first event up to `head` occurred that is committed and not published.
+async fn missing(conn: &mut Conn<'_>, checkpoint: Option<&Checkpoint>, head: Offset) -> Result<Option<Timestamp>> {
+    let none = Seen::default();
+    let seen = checkpoint.and_then(seen).unwrap_or(&none);
+    let gaps = seen.gaps().iter().map(|gap| (gap.from, gap.to));
+    // The last range is all that comes after what was published.
+    for (from, to) in gaps.chain([(seen.max + 1, u64::MAX)]) {
+        let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX).min(head.0);
+        if i64::try_from(from).unwrap_or(i64::MAX) > head.0 {
+            break;
+        }
+        let sql = "SELECT occurred_at FROM outbox WHERE seq BETWEEN ? AND ? ORDER BY seq LIMIT 1";
+        let args = vec![bound(from).into(), bound(to).into()];
+        if let Some(row) = conn.fetch_optional("looking for unpublished events", sql, args).await? {
+            return row.int(0).map(|at| Some(Timestamp(at)));
+        }
+    }
+    Ok(None)
 }

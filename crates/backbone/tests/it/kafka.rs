@@ -197,4 +197,3 @@ async fn a_projector_whose_database_is_away_holds_back_the_log_and_goes_on_by_it
     assert_eq!(world.applied_by_key().await, all(10, 20));
     assert_eq!(world.parked().await, []);
 }
-

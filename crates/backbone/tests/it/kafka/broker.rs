@@ -27,7 +27,8 @@ impl Broker {
     pub(crate) async fn new(partitions: i32) -> Self {
         let brokers = std::env::var("TIDINGS_TEST_KAFKA")
             .expect("TIDINGS_TEST_KAFKA names the brokers; `scripts/test` starts one and sets it");
-        let prefix = format!("t{}", tidings_backbone::EventIds::from_os().next(tidings_backbone::Clock::system().now()));
+        let prefix =
+            format!("t{}", tidings_backbone::EventIds::from_os().next(tidings_backbone::Clock::system().now()));
         let options = Options { brokers, properties: Default::default(), prefix, partitions, replicas: 1 };
         topics::ensure(&options, &[(options.topic("switch"), Purpose::Events)]).await.unwrap();
         let producer: BaseProducer = ClientConfig::new()

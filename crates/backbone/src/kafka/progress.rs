@@ -1,0 +1,102 @@
+//! How far a relay has come, read from its checkpoints by whoever wants to know: true also while no
+//! relay runs.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use rdkafka::{
+    Message, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer},
+    error::KafkaError,
+    types::RDKafkaErrorCode,
+};
+
+use super::{Options, peek::watermarks};
+use crate::{Error, Result, limits::KAFKA_REQUEST_TIME_MAX, log::Part, relay::Checkpoint};
+
+/// Follows the checkpoints of one group, from call to call.
+pub(crate) struct Progress {
+    group: String,
+    kept: Mutex<Option<Followed>>,
+}
+
+struct Followed {
+    consumer: BaseConsumer,
+    part: Part,
+    /// The first offset that was not read yet.
+    next: i64,
+    latest: Option<Checkpoint>,
+}
+
+impl Progress {
+    pub(crate) fn new(group: String) -> Self {
+        Self { group, kept: Mutex::new(None) }
+    }
+
+    /// The last committed checkpoint of the group; `None` before its first one. Blocks.
+    pub(crate) fn latest(&self, options: &Options) -> Result<Option<Checkpoint>> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // After an error it is begun anew.
+        let mut followed = match kept.take() {
+            Some(followed) => followed,
+            None => Followed::begin(options)?,
+        };
+        followed.read(&self.group)?;
+        let latest = followed.latest.clone();
+        *kept = Some(followed);
+        Ok(latest)
+    }
+}
+
+impl Followed {
+    fn begin(options: &Options) -> Result<Self> {
+        let consumer: BaseConsumer = options
+            .client()
+            .set("group.id", format!("{}.progress", options.prefix))
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("isolation.level", "read_committed")
+            .set("auto.offset.reset", "earliest")
+            .set("fetch.wait.max.ms", "10")
+            .create()
+            .map_err(Error::kafka("connecting to Kafka"))?;
+        let part = Part { topic: options.checkpoint_topic().into(), number: 0 };
+        let (next, _) = watermarks(&consumer, &part)?;
+        Ok(Self { consumer, part, next, latest: None })
+    }
+
+    /// Reads on to the end.
+    fn read(&mut self, group: &str) -> Result<()> {
+        let doing = "reading checkpoints";
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(&self.part.topic, 0, Offset::Offset(self.next)).map_err(Error::kafka(doing))?;
+        // Taken anew each time: the end is told once for each time it is taken.
+        self.consumer.assign(&list).map_err(Error::kafka(doing))?;
+        let mut silent_polls_left = KAFKA_REQUEST_TIME_MAX.as_millis() / POLL_TIME.as_millis();
+        while silent_polls_left > 0 {
+            match self.consumer.poll(POLL_TIME) {
+                None => silent_polls_left -= 1,
+                Some(Ok(message)) if message.key() == Some(group.as_bytes()) => {
+                    self.next = message.offset() + 1;
+                    let text = String::from_utf8_lossy(message.payload().unwrap_or_default());
+                    self.latest = Some(Checkpoint::from_json(&text)?);
+                }
+                Some(Ok(message)) => self.next = message.offset() + 1,
+                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
+                Some(Err(source)) => return Err(Error::Kafka { doing, source }),
+            }
+        }
+        let source = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
+        Err(Error::Kafka { doing, source })
+    }
+}
+
+const POLL_TIME: Duration = Duration::from_millis(100);
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Progress").field("group", &self.group).finish_non_exhaustive()
+    }
+}
