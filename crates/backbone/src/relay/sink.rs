@@ -42,7 +42,7 @@ pub enum Options {
     /// Redis Streams.
     Redis(redis::Options),
     /// A signed webhook.
-    Webhook(webhook::Options),
+    Webhook(Box<webhook::Options>),
     /// The standard output.
     Stdout(stdout::Options),
 }
