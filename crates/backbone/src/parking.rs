@@ -385,7 +385,8 @@ pub async fn waiting(
 
 /// How many keys of a projector are retrying and how many are dead.
 pub async fn count(mut conn: Conn<'_>, projector: &str) -> Result<(i64, i64)> {
-    let sql = "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END) FROM parked_key WHERE projector = ?";
+    let sql = "SELECT COUNT(CASE state WHEN 0 THEN 1 END), COUNT(CASE state WHEN 1 THEN 1 END) \
+               FROM parked_key WHERE projector = ?";
     let row = conn.fetch_optional("counting parked keys", sql, vec![projector.into()]).await?;
     row.map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
 }

@@ -19,10 +19,10 @@ use crate::{Error, Result, limits::KAFKA_REQUEST_TIME_MAX, log::Part, relay::Che
 /// Follows the checkpoints of one group, from call to call.
 pub(crate) struct Progress {
     group: String,
-    kept: Mutex<Option<Followed>>,
+    kept: Mutex<Option<Reading>>,
 }
 
-struct Followed {
+struct Reading {
     consumer: BaseConsumer,
     part: Part,
     /// The first offset that was not read yet.
@@ -39,18 +39,18 @@ impl Progress {
     pub(crate) fn latest(&self, options: &Options) -> Result<Option<Checkpoint>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // After an error it is begun anew.
-        let mut followed = match kept.take() {
-            Some(followed) => followed,
-            None => Followed::begin(options)?,
+        let mut reading = match kept.take() {
+            Some(reading) => reading,
+            None => Reading::begin(options)?,
         };
-        followed.read(&self.group)?;
-        let latest = followed.latest.clone();
-        *kept = Some(followed);
+        reading.read(&self.group)?;
+        let latest = reading.latest.clone();
+        *kept = Some(reading);
         Ok(latest)
     }
 }
 
-impl Followed {
+impl Reading {
     fn begin(options: &Options) -> Result<Self> {
         let consumer: BaseConsumer = options
             .client()

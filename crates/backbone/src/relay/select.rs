@@ -44,7 +44,7 @@ pub(super) fn number(values: &[Value<'_>], place: Option<usize>) -> Option<u64> 
 
 /// The values of a row that was asked for by [`columns`], with the session's time zone at UTC.
 pub(super) fn values(row: mysql_async::Row, described: &[Described]) -> Result<Vec<Value<'static>>> {
-    let answers = row.unwrap();
+    let answers = mysql_async::Row::unwrap(row);
     answers.into_iter().zip(described).map(|(answer, described)| value(answer, described)).collect()
 }
 

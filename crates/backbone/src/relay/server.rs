@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Error codes of both servers: the account may not do that, or the thing is not there.
+/// Error codes of both servers: the user may not do that, or the thing is not there.
 const ACCESS_DENIED: u16 = 1227;
 const DATABASE_DENIED: u16 = 1044;
 const TABLE_DENIED: u16 = 1142;
@@ -72,7 +72,8 @@ fn settings<'v>(value: impl Fn(&str) -> &'v str, flavor: Flavor, findings: &mut 
         change("the binlog is off: put `log_bin = mysql-bin` under [mysqld] and restart the server");
     } else if !is("binlog_format", "ROW") && !value("binlog_format").is_empty() {
         change(
-            "`binlog_format` is not ROW: run `SET GLOBAL binlog_format = 'ROW'`, put it under [mysqld], reconnect clients",
+            "`binlog_format` is not ROW: run `SET GLOBAL binlog_format = 'ROW'`, put it under [mysqld], \
+             reconnect clients",
         );
     }
     if is("server_id", "0") {
@@ -84,12 +85,14 @@ fn settings<'v>(value: impl Fn(&str) -> &'v str, flavor: Flavor, findings: &mut 
     }
     if !is("binlog_row_metadata", "FULL") {
         advise(
-            "`binlog_row_metadata` is not FULL, so names are guessed after an ALTER: `SET GLOBAL binlog_row_metadata = 'FULL'`",
+            "`binlog_row_metadata` is not FULL, so names are guessed after an ALTER: \
+             `SET GLOBAL binlog_row_metadata = 'FULL'`",
         );
     }
     if flavor == Flavor::Mysql && !is("gtid_mode", "ON") {
         advise(
-            "`gtid_mode` is not ON, so the relay cannot follow a failover: see the server's manual for turning it on",
+            "`gtid_mode` is not ON, so the relay cannot go on after a failover: \
+             see the server's manual for turning it on",
         );
     }
     if is("binlog_row_value_options", "PARTIAL_JSON") {
@@ -97,12 +100,14 @@ fn settings<'v>(value: impl Fn(&str) -> &'v str, flavor: Flavor, findings: &mut 
     }
     if is("log_slave_updates", "OFF") || is("log_replica_updates", "OFF") {
         advise(
-            "should this server become a replica, its binlog would lack what it replicates: turn `log_slave_updates` on",
+            "should this server become a replica, its binlog would lack what it replicates: \
+             turn `log_slave_updates` on",
         );
     }
     if value("sync_binlog") != "1" {
         advise(
-            "`sync_binlog` is not 1, so a crash of the server may lose what was published: `SET GLOBAL sync_binlog = 1`",
+            "`sync_binlog` is not 1, so a crash of the server may lose what was published: \
+             `SET GLOBAL sync_binlog = 1`",
         );
     }
     match value("binlog_expire_logs_seconds").parse() {
@@ -113,7 +118,7 @@ fn settings<'v>(value: impl Fn(&str) -> &'v str, flavor: Flavor, findings: &mut 
     }
 }
 
-/// Whether the account may read the binlog, and may ask where it ends.
+/// Whether the user may read the binlog, and may ask where it ends.
 async fn rights(connection: &mut Connection, findings: &mut Findings) -> Result<()> {
     let monitor = match connection.flavor {
         Flavor::Mariadb => "BINLOG MONITOR",
@@ -123,18 +128,16 @@ async fn rights(connection: &mut Connection, findings: &mut Findings) -> Result<
     let grants: Vec<String> = grants.iter().filter_map(|row| row.get::<String, _>(0)).collect();
     let has = |right: &str| grants.iter().any(|grant| grant.contains(right));
     let is_all = grants.iter().any(|grant| grant.starts_with("GRANT ALL PRIVILEGES ON *.*"));
-    // What a role gives is not always listed, so an account with roles is believed.
+    // What a role gives is not always listed, so a user with roles is believed.
     let has_roles = grants.iter().any(|grant| !grant.contains(" ON ") && grant.contains(" TO "));
     if !is_all && !has_roles && !has("REPLICATION SLAVE") {
-        findings
-            .changes
-            .push("the account may not read the binlog: `GRANT REPLICATION SLAVE ON *.* TO ...`".to_owned());
+        findings.changes.push("the user may not read the binlog: `GRANT REPLICATION SLAVE ON *.* TO ...`".to_owned());
     }
     match end(connection).await {
         Err(error) if server_code(&error) == Some(ACCESS_DENIED) => {
             findings
                 .changes
-                .push(format!("the account may not ask where the binlog ends: `GRANT {monitor} ON *.* TO ...`"));
+                .push(format!("the user may not ask where the binlog ends: `GRANT {monitor} ON *.* TO ...`"));
             Ok(())
         }
         other => other.map(drop),
@@ -164,7 +167,7 @@ async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &m
         Ok(_) => return Ok(()),
         Err(error) => match server_code(&error) {
             Some(DATABASE_DENIED | TABLE_DENIED) => {
-                format!("the account may not read the outbox: `GRANT SELECT ON {} TO ...`", quoted(database, name))
+                format!("the user may not read the outbox: `GRANT SELECT ON {} TO ...`", quoted(database, name))
             }
             Some(NO_TABLE | NO_DATABASE) => {
                 format!("there is no table `{database}`.`{name}`: make it, or name another")
@@ -196,7 +199,7 @@ async fn status_row(connection: &mut Connection) -> Result<mysql_async::Row> {
 /// Where the source's binlog ends now: all that is committed later comes after it.
 ///
 /// # Errors
-/// When the source cannot be reached, the account may not ask, or the binlog is off.
+/// When the source cannot be reached, the user may not ask, or the binlog is off.
 pub(super) async fn end(connection: &mut Connection) -> Result<Position> {
     let row = status_row(connection).await?;
     let file: String = row.get(0).unwrap_or_default();

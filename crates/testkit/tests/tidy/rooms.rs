@@ -91,7 +91,8 @@ fn the_event_room_does_no_io() {
 fn the_backbone_knows_no_social_word() {
     let mut findings = Vec::new();
     for source in shipped("backbone") {
-        let lower = source.bare.to_lowercase().replace('_', " ");
+        // The method of HTTP is no word about what people write.
+        let lower = source.bare.replace("Method::POST", "").to_lowercase().replace('_', " ");
         for word in SOCIAL_WORDS {
             let places = words(&lower, word).map(|offset| format!("{}: `{word}`", source.place(offset)));
             findings.extend(places);

@@ -150,16 +150,16 @@ fn savepoint(sql: &[u8]) -> Vec<u8> {
 /// Whether a statement changes rows, so that it should have come as rows.
 fn changes_rows(sql: &[u8]) -> bool {
     const WORDS: [&[u8]; 8] = [b"INSERT", b"REPLACE", b"UPDATE", b"DELETE", b"LOAD", b"WITH", b"CALL", b"EXECUTE"];
-    let text = without_comment(sql);
+    let text = without_preamble(sql);
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
 }
 
-fn without_comment(sql: &[u8]) -> &[u8] {
+fn without_preamble(sql: &[u8]) -> &[u8] {
     let mut text = sql.trim_ascii_start();
-    while let Some(comment) = text.strip_prefix(b"/*") {
-        let Some(end) = comment.windows(2).position(|pair| pair == b"*/") else { break };
-        text = comment[end + 2..].trim_ascii_start();
+    while let Some(hint) = text.strip_prefix(b"/*") {
+        let Some(end) = hint.windows(2).position(|pair| pair == b"*/") else { break };
+        text = hint[end + 2..].trim_ascii_start();
     }
     text
 }

@@ -132,7 +132,7 @@ impl Sink {
         let seconds = self.clock.now().0.div_euclid(1_000);
         let mut request = self
             .client
-            .post(self.url.clone())
+            .request(reqwest::Method::POST, self.url.clone())
             .header("webhook-id", text(id.as_bytes()))
             .header("webhook-timestamp", seconds)
             .header("webhook-signature", self.secret.sign(id, seconds, &body))
