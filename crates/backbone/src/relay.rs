@@ -4,12 +4,14 @@
 //! outbox rows in commit order; a formatter turns each into a [`Record`]; a sink appends records
 //! and checkpoint in one step, so that a checkpoint never passes what was not acknowledged.
 //!
-//! [`Relay`] is all of it; [`Source`] is the reading half, for those who have a sink of their own.
+//! [`Relay`] is all of it, and [`Config`] the file it can be made from; [`Source`] is the reading half, for
+//! those who have a sink of their own.
 
 mod backoff;
 mod binlog;
 mod change;
 mod checkpoint;
+mod config;
 mod connection;
 pub mod dead_letter;
 mod definition;
@@ -30,6 +32,7 @@ mod status;
 
 pub use change::{Changes, ColumnNames, Places, Table};
 pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, TableSeen};
+pub use config::Config;
 pub use dead_letter::{DeadLetter, Parked};
 pub use format::{Format, Formatter, Route};
 pub use options::{FirstStart, Options, OutboxTable};

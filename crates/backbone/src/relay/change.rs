@@ -1,5 +1,6 @@
 //! What a source hands to a formatter: changed rows of an outbox table, as the database saw them.
 
+use serde::Deserialize;
 use tidings_event::row::{self, Change, Operation};
 
 /// Rows of one outbox table that one event of the binlog changed in one way.
@@ -62,7 +63,8 @@ macro_rules! columns {
     ($($role:ident: $why:literal),+ $(,)?) => {
         /// How the columns of an outbox table are called. The default is Tidings' own outbox; a table
         /// that lacks a column leaves the name as it is.
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
         pub struct ColumnNames {
             $(#[doc = $why] pub $role: String,)+
         }

@@ -11,8 +11,15 @@ use crate::{
 };
 
 /// The address of the source, parsed once.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Address(Opts);
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // It may hold a password.
+        f.debug_tuple("Address").field(&self.0.ip_or_hostname()).field(&self.0.tcp_port()).finish()
+    }
+}
 
 impl Address {
     pub(super) fn parse(url: &str) -> Result<Self> {

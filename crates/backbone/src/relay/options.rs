@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::ColumnNames;
 use crate::limits::{RELAY_BATCH_BYTES_MAX, RELAY_BATCH_RECORDS_MAX};
 
 /// Where the relay reads, and what.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// The database: `mysql://user:password@host:port/database`.
     pub source: String,
@@ -26,6 +28,13 @@ pub struct Options {
     pub batch_bytes_max: usize,
 }
 
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The address of the source may hold a password.
+        f.debug_struct("Options").field("group", &self.group).field("tables", &self.tables).finish_non_exhaustive()
+    }
+}
+
 impl Options {
     /// Tidings' own outbox in the database that `source` names.
     pub fn new(source: impl Into<String>, group: impl Into<String>) -> Self {
@@ -42,7 +51,8 @@ impl Options {
 }
 
 /// One outbox table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct OutboxTable {
     /// Its database; empty for the one in the address of the source.
     pub database: String,
@@ -66,7 +76,8 @@ impl OutboxTable {
 }
 
 /// What to do where there is no checkpoint yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum FirstStart {
     /// Publish all rows that the outbox tables hold, then what comes: nothing is left out.
     #[default]

@@ -3,6 +3,7 @@
 mod canal;
 mod cloudevents;
 mod debezium;
+mod pages;
 mod refused;
 mod routes;
 
