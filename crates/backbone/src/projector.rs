@@ -21,7 +21,7 @@ use crate::{Conn, Error, log::Recorded};
 pub use position::{Position, position, positions};
 pub use retry::Gaps;
 pub use runtime::{MissingHistory, Options, Runtime};
-pub use status::{Handle, State, Status};
+pub use status::{Handle, PartStatus, State, Status};
 
 /// Maintains one projection.
 #[async_trait]

@@ -35,6 +35,7 @@ pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, TableSee
 pub use config::Config;
 pub use dead_letter::{DeadLetter, Parked};
 pub use format::{Format, Formatter, Route};
+pub use lease::is_held;
 pub use options::{FirstStart, Options, OutboxTable};
 pub use outlet::{Batch, Batches};
 pub use record::Record;

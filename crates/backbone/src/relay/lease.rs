@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Address, Connection};
 use crate::{
-    Error, Result,
+    Conn, Error, Result,
+    db::Engine,
     limits::{RELAY_LEASE_LOOK_GAP, RELAY_LEASE_TIME_MAX},
 };
 
@@ -52,6 +53,19 @@ impl Lease {
             drop(keeper.await);
         }
     }
+}
+
+/// Whether some process is the active relay of a group, as the source tells to who is connected to it.
+///
+/// # Errors
+/// When the source cannot be asked.
+pub async fn is_held(conn: &mut Conn<'_>, group: &str) -> Result<bool> {
+    if conn.engine() == Engine::Sqlite {
+        return Ok(false);
+    }
+    let (doing, sql) = ("asking who is the active relay", "SELECT IS_USED_LOCK(?) IS NOT NULL");
+    let row = conn.fetch_optional(doing, sql, vec![lock_name(group).into()]).await?;
+    Ok(row.map(|row| row.int(0)).transpose()? == Some(1))
 }
 
 struct Keeper {
