@@ -13,12 +13,13 @@ pub mod rate;
 pub mod registry;
 pub mod relation;
 
-/// Makes a `#[tokio::test]` of every case. `$world` is an `async fn(&[(&str, &str)]) -> World` that
-/// starts a world with some keys of the configuration set.
+/// Makes a `#[tokio::test]` of every case on every world, as `embedded::CASE`, `mariadb::CASE` and
+/// `mysql::CASE`. `$world` is an `async fn(Kind, &[(&str, &str)]) -> World` that starts a world with some keys
+/// of the configuration set.
 #[macro_export]
 macro_rules! conformance_suite {
     ($world:path) => {
-        $crate::conformance_suite! { $world;
+        $crate::conformance_suite! { @worlds $world; embedded Embedded, mariadb Mariadb, mysql Mysql; [
             registry: registering_again_changes_nothing, registry: an_id_and_a_handle_belong_to_one_user,
             registry: a_user_without_an_id_gets_the_next_one, registry: users_are_found_by_id_and_by_handle,
             relation: following_is_idempotent_and_versions_rise_with_each_change,
@@ -43,13 +44,25 @@ macro_rules! conformance_suite {
             events: an_event_says_all_that_its_consumer_needs, events: events_page_in_the_order_of_their_commits,
             process: everything_acknowledged_is_there_after_an_orderly_restart,
             process: a_frozen_part_goes_on_where_it_was,
-        }
+        ] }
     };
-    ($world:path; $($module:ident: $case:ident),* $(,)?) => {
+    (@worlds $world:path; $($name:ident $kind:ident),+; $cases:tt) => {
+        $(
+            mod $name {
+                $crate::conformance_suite! { @cases $world; $kind; $cases }
+            }
+        )+
+    };
+    (@cases $world:path; $kind:ident; [$($module:ident: $case:ident),* $(,)?]) => {
         $(
             #[tokio::test]
             async fn $case() {
-                let world = $world($crate::conformance::$module::SETTINGS).await;
+                let kind = $crate::Kind::$kind;
+                if kind.is_left_out() {
+                    eprintln!("not run: this world was left out");
+                    return;
+                }
+                let world = $world(kind, $crate::conformance::$module::SETTINGS).await;
                 $crate::conformance::$module::$case(&world).await;
             }
         )*

@@ -28,4 +28,4 @@ pub mod world;
 
 pub use caller::{Answer, Caller};
 pub use process::Process;
-pub use world::{Capabilities, Options, Part, World};
+pub use world::{Capabilities, Kind, Options, Part, World};

@@ -1,12 +1,14 @@
 //! A running Tidings, reached as users reach it: HTTP, the command line and signals.
 
-mod embedded;
+mod parts;
+mod processes;
+mod services;
 
 use std::{
     collections::HashMap,
     ops::RangeInclusive,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Output},
+    process::{Command, Output},
     sync::Mutex,
     time::Duration,
 };
@@ -17,10 +19,13 @@ use tokio::sync::watch;
 
 use crate::{
     caller::{Caller, ids, sent},
+    database::Engine,
     model::User,
-    process::{Process, Signal},
+    process::Process,
 };
-use embedded::Embedded;
+pub use parts::Part;
+use processes::Processes;
+use services::Services;
 
 /// Chooses the world: `embedded` unless set.
 const WORLD_VARIABLE: &str = "TIDINGS_TEST_WORLD";
@@ -29,19 +34,83 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(90);
 /// Registrations sent at once.
 const REGISTRATIONS_AT_ONCE: usize = 200;
 
+/// The worlds there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One process, and SQLite in its data folder.
+    Embedded,
+    /// MariaDB, Kafka and Redis.
+    Mariadb,
+    /// MySQL, Kafka and Redis.
+    Mysql,
+}
+
+impl Kind {
+    /// The one that the environment chooses.
+    ///
+    /// # Panics
+    /// When it names none.
+    pub fn chosen() -> Self {
+        match std::env::var(WORLD_VARIABLE).as_deref() {
+            Err(_) | Ok("embedded") => Self::Embedded,
+            Ok("mariadb") => Self::Mariadb,
+            Ok("mysql") => Self::Mysql,
+            Ok(other) => panic!("{WORLD_VARIABLE}={other}: the worlds are embedded, mariadb and mysql"),
+        }
+    }
+
+    /// Whether the tests on it were called off.
+    pub fn is_left_out(self) -> bool {
+        self.engine().is_left_out()
+    }
+
+    fn engine(self) -> Engine {
+        match self {
+            Self::Embedded => Engine::Sqlite,
+            Self::Mariadb => Engine::Mariadb,
+            Self::Mysql => Engine::Mysql,
+        }
+    }
+}
+
+/// How the work of a world is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One process does everything.
+    Together,
+    /// Each role has processes of its own, two or three of each.
+    Apart,
+}
+
 /// What a world is made from.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `tidings` binary.
     pub binary: PathBuf,
+    /// Which world it is.
+    pub kind: Kind,
+    /// How its work is divided.
+    pub shape: Shape,
     /// Configuration that differs from the default: (`rate.follow_capacity`, `1000`).
     pub settings: Vec<(String, String)>,
 }
 
 impl Options {
-    /// The default configuration, run by `binary`.
+    /// The world that the environment chooses, with the default configuration, run by `binary`.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), settings: Vec::new() }
+        Self { binary: binary.into(), kind: Kind::chosen(), shape: Shape::Together, settings: Vec::new() }
+    }
+
+    /// On this world, whatever the environment chooses.
+    #[must_use]
+    pub fn on(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// With its roles apart.
+    #[must_use]
+    pub fn apart(self) -> Self {
+        Self { shape: Shape::Apart, ..self }
     }
 
     /// With one key of the configuration set.
@@ -59,82 +128,90 @@ impl Options {
 }
 
 /// What differs between worlds, where a test has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// The parts that can be stopped, killed and paused, each by itself.
     pub parts: &'static [Part],
     /// Where the fact database is, for tests that damage it.
     pub database: Database,
-}
-
-/// A part of a world that runs by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The process that serves HTTP. Embedded, it is the relay, the log and the projectors as well.
-    Server,
+    /// Whether events are numbered without gaps, in the order of their commits: one writer numbers so, several
+    /// do not.
+    pub has_dense_offsets: bool,
 }
 
 /// A fact database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Database {
-    /// The file `tidings.db` in the data folder.
-    Sqlite,
+    /// A file of SQLite's.
+    Sqlite(PathBuf),
+    /// The address of a database of MySQL or MariaDB.
+    Mysql(String),
 }
 
-/// A running Tidings. Dropping it ends every process of it.
+/// A running Tidings. Dropping it ends every process of it, and removes what it kept in services.
 #[derive(Debug)]
 pub struct World {
     kind: Kind,
+    shape: Shape,
+    /// Dropped before what it stands on.
+    processes: Processes,
+    services: Option<Services>,
     client: reqwest::Client,
     tokens: Mutex<HashMap<String, String>>,
-    /// Whether a server is meant to run now.
+    /// Whether the API is meant to be served now.
     up: watch::Sender<bool>,
 }
 
-/// The worlds there are; which one is run is configuration.
-#[derive(Debug)]
-enum Kind {
-    Embedded(Embedded),
-}
-
 impl World {
-    /// The world that the environment chooses, running.
+    /// A running world.
+    ///
+    /// # Panics
+    /// When a service that it stands on is not there.
     pub async fn start_with(options: Options) -> Self {
-        match std::env::var(WORLD_VARIABLE).as_deref() {
-            Err(_) | Ok("embedded") => Self::on(Kind::Embedded(Embedded::new(options))).await,
-            Ok(other) => panic!("{WORLD_VARIABLE}={other}: the worlds are: embedded"),
-        }
-    }
-
-    /// The embedded world with the default configuration, running.
-    pub async fn embedded(binary: &Path) -> Self {
-        Self::on(Kind::Embedded(Embedded::new(Options::new(binary)))).await
-    }
-
-    async fn on(kind: Kind) -> Self {
-        // A proxy of the machine has no business between a test and its server.
-        let client = reqwest::Client::builder().no_proxy().timeout(REQUEST_TIME_MAX).build().unwrap();
-        let world = Self { kind, client, tokens: Mutex::default(), up: watch::Sender::new(false) };
+        let world = Self::unstarted(options).await;
         world.start().await;
         world
     }
 
+    /// A world none of whose processes runs yet.
+    ///
+    /// # Panics
+    /// When a service that it stands on is not there.
+    pub async fn unstarted(options: Options) -> Self {
+        let (kind, shape) = (options.kind, options.shape);
+        let services = match kind {
+            Kind::Embedded => None,
+            Kind::Mariadb | Kind::Mysql => Some(Services::new(kind.engine()).await),
+        };
+        let settings = services.as_ref().map(Services::settings).unwrap_or_default();
+        // A proxy of the machine has no business between a test and its server.
+        let client = reqwest::Client::builder().no_proxy().timeout(REQUEST_TIME_MAX).build().unwrap();
+        let processes = Processes::new(options, settings);
+        Self { kind, shape, processes, services, client, tokens: Mutex::default(), up: watch::Sender::new(false) }
+    }
+
+    /// The embedded world with the default configuration, running.
+    pub async fn embedded(binary: &Path) -> Self {
+        Self::start_with(Options::new(binary).on(Kind::Embedded)).await
+    }
+
     /// What this world has.
     pub fn capabilities(&self) -> Capabilities {
-        match &self.kind {
-            Kind::Embedded(_) => Capabilities { parts: &[Part::Server], database: Database::Sqlite },
-        }
+        let database = match &self.services {
+            None => Database::Sqlite(self.data_folder().join("tidings.db")),
+            Some(services) => Database::Mysql(services.database_url().to_owned()),
+        };
+        let parts = match self.shape {
+            Shape::Together => Part::TOGETHER,
+            Shape::Apart => Part::APART,
+        };
+        Capabilities { parts, database, has_dense_offsets: self.kind == Kind::Embedded }
     }
 
-    fn embedded_kind(&self) -> &Embedded {
-        match &self.kind {
-            Kind::Embedded(embedded) => embedded,
-        }
-    }
-
-    /// Where the server is: `http://127.0.0.1:PORT`. It changes with each start.
+    /// Where the API is: `http://127.0.0.1:PORT`. It changes with each start, and where several processes
+    /// serve it, with each call.
     pub fn url(&self) -> String {
-        self.embedded_kind().url()
+        self.processes.url()
     }
 
     /// The HTTP client.
@@ -144,84 +221,19 @@ impl World {
 
     /// The folder in which commands and servers work.
     pub fn data_folder(&self) -> PathBuf {
-        self.embedded_kind().data_folder()
+        self.processes.data_folder()
     }
 
     /// A folder that lives as long as the world, for files of the test.
     pub fn scratch_folder(&self) -> &Path {
-        self.embedded_kind().scratch_folder()
-    }
-
-    // ---- parts
-
-    /// Starts the server and waits until it is ready.
-    pub async fn start(&self) {
-        self.start_on_conditions(&[]).await;
-    }
-
-    /// Starts the server with these variables in its environment, and waits until it is ready.
-    pub async fn start_on_conditions(&self, variables: &[(&str, &str)]) {
-        assert!(self.try_start(variables).await, "the server ended instead of serving");
-        loop {
-            let ready = self.client.get(format!("{}/health/ready", self.url())).send().await;
-            if ready.expect("a server that printed its address answers").status().is_success() {
-                self.up.send_replace(true);
-                return;
-            }
-        }
-    }
-
-    /// Starts the server; false when it ended before it said where it is.
-    pub async fn try_start(&self, variables: &[(&str, &str)]) -> bool {
-        self.embedded_kind().start(variables).await
-    }
-
-    /// Asks the server to end (SIGTERM) and waits until it has.
-    pub async fn stop(&self) -> ExitStatus {
-        self.up.send_replace(false);
-        self.embedded_kind().end_by(Signal::TERM).await
-    }
-
-    /// Kills the server (SIGKILL) and waits until it is gone.
-    pub async fn kill(&self) -> ExitStatus {
-        self.up.send_replace(false);
-        self.embedded_kind().end_by(Signal::KILL).await
-    }
-
-    /// Waits until the server ends by itself.
-    pub async fn ended(&self) -> ExitStatus {
-        self.up.send_replace(false);
-        self.embedded_kind().ended().await
-    }
-
-    /// Waits while there is no server, as a client does who tries again.
-    pub async fn is_up(&self) {
-        let up = self.up.subscribe().wait_for(|up| *up).await.map(|up| *up);
-        assert!(up.unwrap(), "the world outlives its borrow");
-    }
-
-    /// Freezes the server (SIGSTOP).
-    pub fn pause(&self) {
-        self.embedded_kind().signal(Signal::STOP);
-    }
-
-    /// Lets a frozen server go on (SIGCONT).
-    pub fn resume(&self) {
-        self.embedded_kind().signal(Signal::CONT);
-    }
-
-    /// Stops the server in order and starts it again.
-    pub async fn restart(&self) {
-        let status = self.stop().await;
-        assert!(status.success(), "an orderly end: {status}");
-        self.start().await;
+        self.processes.scratch_folder()
     }
 
     // ---- the command line
 
     /// A command on the data folder, with the world's configuration, to be run.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        self.embedded_kind().command(arguments)
+        self.processes.command(arguments)
     }
 
     /// Runs a command to its end.
@@ -335,8 +347,8 @@ impl World {
 
     /// Waits until every projector has passed all that is committed, also where keys are parked.
     pub async fn passed(&self) -> Value {
-        let head = self.head().await;
-        let passed = |stage: &Value| stage["stage"] != "projector" || stage["position"].as_u64() >= Some(head);
+        let passed =
+            |stage: &Value| !["relay", "projector"].contains(&stage["stage"].as_str().unwrap()) || stage["lag"] == 0;
         self.flow_until(|flow| flow["stages"].as_array().unwrap().iter().all(passed)).await
     }
 
@@ -358,12 +370,17 @@ impl World {
         self.admin().await.read("/v1/admin/parked").await["items"].as_array().unwrap().clone()
     }
 
-    /// The sum of a metric over its labels; 0 when it was never counted.
+    /// The sum of a metric over its labels and over all parts; 0 when it was never counted.
     pub async fn metric(&self, name: &str) -> f64 {
-        let text = self.admin().await.get("/metrics").await.text;
-        let lines = text.lines().filter(|line| !line.starts_with('#'));
-        let mine = lines.filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
-        mine.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+        let token = self.admin_token().await;
+        let mut sum = 0.0;
+        for (_, url) in self.processes.urls() {
+            let text = sent(self.client.get(format!("{url}/metrics")).bearer_auth(&token)).await.text;
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            let mine = lines.filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+            sum += mine.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>();
+        }
+        sum
     }
 
     /// The followers of a user, by cursor, as an admin sees them.

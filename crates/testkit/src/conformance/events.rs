@@ -18,7 +18,7 @@ pub async fn an_event_says_all_that_its_consumer_needs(world: &World) {
     sent(request.header("traceparent", trace).header("x-request-id", "request-7")).await.json(200);
     ada.unfollow(2).await;
 
-    let events = world.events(2).await;
+    let events = world.events(0).await.split_off(2);
     let [followed, unfollowed] = &events[..] else { panic!("two changes are two events: {events:?}") };
     assert_eq!(
         (&followed["specversion"], &followed["type"], &followed["partitionkey"], &followed["traceparent"]),
@@ -34,7 +34,8 @@ pub async fn an_event_says_all_that_its_consumer_needs(world: &World) {
 
     let admin = world.admin().await;
     let one = admin.read(&format!("/v1/admin/events/{}", followed["id"].as_str().unwrap())).await;
-    assert_eq!((&one["event"], &one["offset"]), (followed, &json!(3)));
+    let all = admin.read("/v1/admin/events").await;
+    assert_eq!((&one["event"], &one), (followed, &all["items"][2]));
     admin.get("/v1/admin/events/019ac3f2-4c1e-7aa0-b2c3-0d1e2f3a4b5c").await.is_problem(404, "not-found");
     admin.get("/v1/admin/events/nonsense").await.is_bad("event_id");
 }
@@ -53,11 +54,15 @@ pub async fn events_page_in_the_order_of_their_commits(world: &World) {
         items.iter().map(|item| item["offset"].as_u64().unwrap()).collect()
     };
     let all = admin.pages("/v1/admin/events", 7).await;
-    assert_eq!(offsets(&all), (1..=155).collect::<Vec<u64>>());
+    let numbers = offsets(&all);
+    assert!(numbers.is_sorted_by(|one, next| one < next) && numbers.len() == 155, "{numbers:?}");
+    if world.capabilities().has_dense_offsets {
+        assert_eq!(numbers, (1..=155).collect::<Vec<u64>>());
+    }
     let distinct: BTreeSet<&str> = all.iter().map(|item| item["event"]["id"].as_str().unwrap()).collect();
     assert_eq!(distinct.len(), 155);
     let latest = admin.read("/v1/admin/events?latest=10").await;
     assert_eq!(latest["items"], json!(all[145..]));
-    let before = admin.read("/v1/admin/events?before=146&limit=10").await;
+    let before = admin.read(&format!("/v1/admin/events?before={}&limit=10", numbers[145])).await;
     assert_eq!(before["items"], json!(all[135..145]));
 }

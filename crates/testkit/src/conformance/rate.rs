@@ -32,7 +32,7 @@ pub async fn the_bucket_holds_its_capacity_and_says_when_to_retry(world: &World)
     assert!(limited.header("ratelimit").starts_with("\"follow\";r=0;t="), "{}", limited.header("ratelimit"));
     let retry_after: u64 = limited.header("retry-after").parse().unwrap();
     assert_eq!(retry_after, 1, "tokens come back one a second");
-    let events = world.events(2).await;
+    let events = world.events(0).await.split_off(2);
     assert_eq!(events.len() as u64, taken, "what was refused left no event");
 
     tokio::time::sleep(Duration::from_secs(retry_after)).await;

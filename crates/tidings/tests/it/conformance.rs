@@ -1,3 +1,3 @@
-//! The conformance suite, on the world that the environment chooses.
+//! The conformance suite, on every world.
 
-tidings_testkit::conformance_suite!(crate::world);
+tidings_testkit::conformance_suite!(crate::world_on);

@@ -3,6 +3,7 @@
 //! Each client owns its user, so it knows what every answer must be: it repeats a change until that
 //! is acknowledged, and then the pair must be as wanted, at exactly the version that follows.
 
+mod apart;
 mod freeze;
 #[cfg(feature = "failpoints")]
 mod points;

@@ -10,11 +10,7 @@ async fn an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other() {
     let world = world(&[]).await;
     world.register(1..=20).await;
     let mut hand = Hand::in_database_of(&world).await;
-    hand.run(
-        "CREATE TRIGGER refuse BEFORE INSERT ON outbox WHEN NEW.aggregate_id = '7:1'
-         BEGIN SELECT RAISE(ABORT, 'the outbox is out of order'); END",
-    )
-    .await;
+    hand.refuse("outbox", "NEW.aggregate_id = '7:1'").await;
     let callers = join_all((2..=20).map(|user| world.user(user))).await;
     // Sent together, so that they are decided together.
     let answers = join_all(callers.iter().map(|caller| caller.change(Change::Follow, 1))).await;
@@ -29,7 +25,7 @@ async fn an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other() {
     let seventh = world.user(7).await;
     assert_eq!(seventh.read("/v1/me/relations?ids=1").await["items"][0]["following"], false);
 
-    hand.run("DROP TRIGGER refuse").await;
+    hand.admit().await;
     assert_eq!(seventh.follow(1).await.version, 1, "the refused follow left no trace");
     world.drain().await;
     assert_eq!(world.counters(1).await, (0, 19));
@@ -40,15 +36,12 @@ async fn an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other() {
 async fn a_registration_whose_event_is_refused_registers_nobody() {
     let world = world(&[]).await;
     let mut hand = Hand::in_database_of(&world).await;
-    hand.run(
-        "CREATE TRIGGER refuse BEFORE INSERT ON outbox BEGIN SELECT RAISE(ABORT, 'the outbox is out of order'); END",
-    )
-    .await;
+    hand.refuse("outbox", "1 = 1").await;
     let admin = world.admin().await;
     let ada = serde_json::json!({ "user_id": "1", "handle": "ada" });
     admin.post("/v1/admin/users", &ada).await.is_problem(500, "internal");
     admin.get("/v1/users/1").await.is_problem(404, "unknown-user");
-    hand.run("DROP TRIGGER refuse").await;
+    hand.admit().await;
     assert_eq!(admin.post("/v1/admin/users", &ada).await.json(201)["ordinal"], 0);
 }
 
@@ -58,11 +51,7 @@ async fn a_fact_that_cannot_be_written_leaves_no_event() {
     world.register(1..=3).await;
     let head = world.head().await;
     let mut hand = Hand::in_database_of(&world).await;
-    hand.run(
-        "CREATE TRIGGER refuse BEFORE INSERT ON following WHEN NEW.to_user_id = 2
-         BEGIN SELECT RAISE(ABORT, 'the table is out of order'); END",
-    )
-    .await;
+    hand.refuse("following", "NEW.to_user_id = 2").await;
     let ada = world.user(1).await;
     ada.change(Change::Follow, 2).await.is_problem(500, "internal");
     assert_eq!(world.head().await, head);

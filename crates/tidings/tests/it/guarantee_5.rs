@@ -38,11 +38,7 @@ async fn what_waits_behind_a_failed_event_is_applied_in_order_once_it_works_also
     .await;
     world.register(1..=9).await;
     let mut hand = Hand::in_database_of(&world).await;
-    hand.run(
-        "CREATE TRIGGER refuse BEFORE INSERT ON follower WHEN NEW.from_user_id = 7 AND NEW.to_user_id = 1
-         BEGIN SELECT RAISE(ABORT, 'the mirror is out of order'); END",
-    )
-    .await;
+    hand.refuse("follower", "NEW.from_user_id = 7 AND NEW.to_user_id = 1").await;
     let seventh = world.user(7).await;
     // The first fails by itself; the others could be applied, but not before it.
     seventh.follow(1).await;
@@ -70,7 +66,7 @@ async fn what_waits_behind_a_failed_event_is_applied_in_order_once_it_works_also
     world.kill().await;
     world.start().await;
     assert_eq!(world.parked().await[0]["waiting"], 6);
-    hand.run("DROP TRIGGER refuse").await;
+    hand.admit().await;
     world.drain().await;
     assert_eq!(world.parked().await.len(), 0);
     assert!(world.followers(1).await.contains(&7));

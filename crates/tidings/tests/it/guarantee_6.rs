@@ -14,11 +14,7 @@ async fn poison_keys_die_each_by_its_own_tries_and_everybody_else_goes_on() {
     let world = world(TWO_QUICK_TRIES).await;
     world.register(1..=40).await;
     let mut hand = Hand::in_database_of(&world).await;
-    hand.run(
-        "CREATE TRIGGER refuse BEFORE INSERT ON follower WHEN NEW.from_user_id % 4 = 0
-         BEGIN SELECT RAISE(ABORT, 'poison'); END",
-    )
-    .await;
+    hand.refuse("follower", "NEW.from_user_id % 4 = 0").await;
     let callers = join_all((2..=40).map(|user| world.user(user))).await;
     join_all(callers.iter().map(|caller| caller.follow(1))).await;
     world.drain().await;

@@ -17,14 +17,20 @@ mod guarantee_8;
 mod guarantee_9;
 mod interleavings;
 mod paging;
+mod roles;
 mod routes;
 
-use tidings_testkit::{Options, World};
+use tidings_testkit::{Kind, Options, World};
 
 /// The binary under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_tidings");
 
-/// A running world with some keys of the configuration set.
+/// A running world, the one that the environment chooses, with some keys of the configuration set.
 async fn world(settings: &[(&str, &str)]) -> World {
-    World::start_with(Options::new(BINARY).with_all(settings)).await
+    world_on(Kind::chosen(), settings).await
+}
+
+/// The same, of this kind.
+async fn world_on(kind: Kind, settings: &[(&str, &str)]) -> World {
+    World::start_with(Options::new(BINARY).on(kind).with_all(settings)).await
 }

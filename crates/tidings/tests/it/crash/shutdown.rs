@@ -36,7 +36,7 @@ async fn a_request_in_flight_when_the_end_begins_is_answered() {
     let admin = world.admin().await;
     // Waits as long as it is asked to, unless the server ends: then it is answered as things stand.
     let mut hand = crate::database::Hand::in_database_of(&world).await;
-    hand.run("CREATE TRIGGER refuse BEFORE INSERT ON follower BEGIN SELECT RAISE(ABORT, 'no'); END").await;
+    hand.refuse("follower", "1 = 1").await;
     world.user(1).await.follow(2).await;
     world.passed().await;
     let waiting = admin.get("/v1/admin/flow?settle_ms=60000");

@@ -1,0 +1,78 @@
+//! Roles in processes of their own: restarted one after another, killed and frozen while clients write.
+
+use std::time::Duration;
+
+use tidings_testkit::{Options, Part, World, random};
+
+use super::{Togglers, nothing_is_lost_or_doubled, progress};
+use crate::roles::distributed;
+
+const CLIENTS: u64 = 20;
+/// Acknowledged changes between two incidents.
+const GAP: u64 = 60;
+
+async fn apart() -> World {
+    let options = Options::new(crate::BINARY).on(distributed()).apart();
+    World::start_with(options.with("rate.follow_capacity", 1_000_000)).await
+}
+
+/// Lets clients toggle while `incident` happens to each of `parts`, then compares everything.
+async fn under_load(name: &str, parts: &[Part], incident: impl AsyncFn(&World, Part)) {
+    let world = apart().await;
+    let mut togglers = Togglers::new(&world, 1..=CLIENTS, &[], &mut random::generator(name)).await;
+    let incidents = async |acknowledged: &_| {
+        for part in parts {
+            progress(acknowledged, GAP).await;
+            incident(&world, *part).await;
+        }
+        progress(acknowledged, GAP).await;
+    };
+    togglers.toggle_during(incidents).await;
+    togglers.everything_acknowledged_holds().await;
+    let users: Vec<u64> = (1..=CLIENTS).collect();
+    nothing_is_lost_or_doubled(&world, &togglers.versions(), &users).await;
+}
+
+#[tokio::test]
+async fn a_rolling_restart_of_every_process_under_load_loses_and_doubles_nothing() {
+    let parts = [
+        Part::Api(1),
+        Part::Project(1),
+        Part::Relay(1),
+        Part::Project(2),
+        Part::Api(2),
+        Part::Relay(2),
+        Part::Project(3),
+    ];
+    under_load("rolling restart", &parts, async |world, part| world.restart_part(part).await).await;
+}
+
+#[tokio::test]
+async fn any_process_may_be_killed_under_load_and_nothing_is_lost_or_doubled() {
+    let parts = [
+        Part::Project(1),
+        Part::Relay(1),
+        Part::Api(1),
+        Part::Relay(2),
+        Part::Project(2),
+        Part::Api(2),
+        Part::Project(3),
+        Part::Relay(1),
+    ];
+    let dies = async |world: &World, part| {
+        world.kill_part(part).await;
+        world.start_part(part, &[]).await;
+    };
+    under_load("killed apart", &parts, dies).await;
+}
+
+#[tokio::test]
+async fn a_process_that_was_frozen_for_longer_than_its_leases_writes_nothing_twice() {
+    let freezes = async |world: &World, part| {
+        world.pause_part(part);
+        // Longer than the patience with a silent relay, and with a silent reader of Kafka.
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        world.resume_part(part);
+    };
+    under_load("frozen apart", &[Part::Relay(1), Part::Relay(2), Part::Project(1)], freezes).await;
+}

@@ -1,0 +1,129 @@
+//! The distributed mode with its roles in processes of their own.
+
+use serde_json::Value;
+use tidings_testkit::{Kind, Options, Part, World};
+
+/// The distributed world that the environment chooses, or else MariaDB's.
+pub(crate) fn distributed() -> Kind {
+    match Kind::chosen() {
+        Kind::Embedded => Kind::Mariadb,
+        kind => kind,
+    }
+}
+
+fn apart() -> Options {
+    Options::new(crate::BINARY).on(distributed()).apart().with("rate.follow_capacity", 100_000)
+}
+
+async fn follow_all(world: &World, users: std::ops::RangeInclusive<u64>) {
+    for user in users.clone() {
+        let caller = world.user(user).await;
+        for to in users.clone().filter(|to| *to != user) {
+            caller.follow(to).await;
+        }
+    }
+}
+
+fn stages<'f>(flow: &'f Value, kind: &'f str) -> impl Iterator<Item = &'f Value> {
+    flow["stages"].as_array().unwrap().iter().filter(move |stage| stage["stage"] == kind)
+}
+
+#[tokio::test]
+async fn roles_apart_do_together_what_one_process_does_and_every_stage_tells_how_far_it_is() {
+    let world = World::start_with(apart()).await;
+    world.register(1..=8).await;
+    follow_all(&world, 1..=8).await;
+    let flow = world.drain().await;
+    for user in 1..=8 {
+        assert_eq!(world.counters(user).await, (7, 7));
+    }
+    world.verify().await;
+
+    assert_eq!(flow["mode"], "distributed");
+    for kind in ["outbox", "relay", "log", "projector"] {
+        assert!(stages(&flow, kind).count() >= 1, "{kind}: {flow}");
+    }
+    let relay = stages(&flow, "relay").next().unwrap();
+    assert_eq!((&relay["lag"], &relay["state"], &relay["oldest_age_ms"]), (&0.into(), &"running".into(), &Value::Null));
+    let parts = world.admin().await.read("/v1/admin/flow?parts=true").await;
+    let parts = stages(&parts, "projector").next().unwrap()["parts"].as_array().unwrap().clone();
+    assert_eq!(parts.len(), 3, "{parts:?}");
+    assert!(parts.iter().all(|part| part["lag"] == 0), "{parts:?}");
+
+    let lag: Value = serde_json::from_str(&world.run(&["lag", "--json"]).await).unwrap();
+    assert_eq!((&lag["relay"]["state"], &lag["projectors"][0]["state"]), (&"caught up".into(), &"caught up".into()));
+    assert_eq!(lag["relay"]["position"], lag["log"]["head"]);
+}
+
+#[tokio::test]
+async fn a_relay_that_stands_by_takes_over_and_a_flow_without_one_says_so() {
+    let world = World::start_with(apart()).await;
+    world.register(1..=4).await;
+    follow_all(&world, 1..=2).await;
+    world.drain().await;
+    world.kill_part(Part::Relay(1)).await;
+    follow_all(&world, 3..=4).await;
+    world.drain().await;
+    world.kill_part(Part::Relay(2)).await;
+    world.user(1).await.follow(3).await;
+
+    let waits = |flow: &Value| stages(flow, "relay").any(|stage| stage["state"] == "stopped" && stage["lag"] == 1);
+    let flow = world.flow_until(waits).await;
+    assert_eq!(flow["settled"], false);
+    let lag: Value = serde_json::from_str(&world.run(&["lag", "--json"]).await).unwrap();
+    assert_eq!((&lag["relay"]["lag_events"], &lag["relay"]["active"]), (&1.into(), &false.into()));
+    assert!(lag["relay"]["oldest_age_ms"].as_i64().unwrap() >= 0);
+
+    world.start_part(Part::Relay(1), &[]).await;
+    world.drain().await;
+    assert_eq!(world.counters(3).await, (1, 2));
+    world.verify().await;
+}
+
+#[tokio::test]
+async fn without_kafka_the_api_goes_on_and_each_process_says_what_is_missing() {
+    let nowhere = apart().with("kafka.brokers", "127.0.0.1:9");
+    let world = World::unstarted(nowhere).await;
+    world.start_part(Part::Api(1), &[]).await;
+    let health = world.nobody().get("/health/ready").await.json(200);
+    let kafka = health["checks"].as_array().unwrap().iter().find(|check| check["name"] == "kafka").unwrap().clone();
+    assert_eq!((&kafka["ok"], &kafka["optional"]), (&false.into(), &true.into()));
+    world.register(1..=2).await;
+    assert!(world.user(1).await.follow(2).await.changed);
+    let flow = world.admin().await.read("/v1/admin/flow").await;
+    assert_eq!(stages(&flow, "log").next().unwrap()["state"], "unreachable", "{flow}");
+
+    let url = world.start_part_unready(Part::Project(1)).await;
+    let answer = world.client().get(format!("{url}/health/ready")).send().await.unwrap();
+    assert_eq!(answer.status(), 503);
+    let health: Value = answer.json().await.unwrap();
+    let wrong = |check: &&Value| check["ok"] == false;
+    let missing: Vec<&Value> = health["checks"].as_array().unwrap().iter().filter(wrong).collect();
+    assert_eq!((missing.len(), &missing[0]["name"]), (1, &"kafka".into()), "{health}");
+    assert!(world.stop().await.success(), "whoever waits ends when he is asked to");
+}
+
+#[tokio::test]
+async fn a_role_alone_needs_the_distributed_mode_and_half_of_it_is_an_error() {
+    let world = World::unstarted(Options::new(crate::BINARY).on(Kind::Embedded)).await;
+    for role in ["api", "relay", "project"] {
+        let output = world.output(&[role]).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("`database.url` and `kafka.brokers`"), "{said}");
+    }
+    let mut half = world.command(&["serve"]);
+    let output = half.env("TIDINGS__KAFKA__BROKERS", "127.0.0.1:9").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("`database.url`"), "{said}");
+}
+
+#[tokio::test]
+async fn an_import_and_the_commands_work_beside_processes_of_every_role() {
+    let world = World::start_with(apart()).await;
+    let file = tidings_testkit::graph::write_csv(world.scratch_folder(), &[(1, 2), (2, 3), (3, 1), (1, 3)]);
+    let said = world.run(&["import", "follows", file.to_str().unwrap()]).await;
+    assert!(said.contains("changed"), "{said}");
+    assert_eq!(world.run(&["events", "tail", "-n", "100"]).await.lines().count(), 7);
+    assert_eq!(world.counters(3).await, (1, 2));
+    world.verify().await;
+}
