@@ -6,6 +6,7 @@ mod import;
 mod lag;
 mod logging;
 mod login_link;
+mod roles;
 mod table;
 mod token;
 mod verify;
@@ -14,7 +15,12 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{Result, config::Config, demo, serve};
+use crate::{
+    Result,
+    config::Config,
+    demo,
+    serve::{self, Role},
+};
 
 /// A backend for social communities: a write commits once, as a row and an event; everything else
 /// follows from the event.
@@ -41,8 +47,14 @@ pub struct Shared {
 /// What can be asked.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve: HTTP, ledgers, log and projectors in one process
+    /// Serve: everything in one process
     Serve(ServeArgs),
+    /// Serve the HTTP API alone; any number of processes, each on its own address
+    Api(roles::ApiArgs),
+    /// Carry committed events from the database to Kafka; one process works, further ones stand by
+    Relay(roles::WorkArgs),
+    /// Maintain projections from Kafka; processes share the work
+    Project(roles::WorkArgs),
     /// Make a bearer token, printed alone on a line
     Token(token::TokenArgs),
     /// Print a new one-time link to log in to the console
@@ -52,7 +64,7 @@ enum Command {
     Import(import::ImportCommand),
     /// Compare every mirror row, list and counter with the facts
     Verify(verify::VerifyArgs),
-    /// Show how far each projector is
+    /// Show how far the relay and each projector are
     Lag(lag::LagArgs),
     /// Look at events
     #[command(subcommand)]
@@ -110,14 +122,15 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
             if let Some(listen) = arguments.listen {
                 config.http.listen = listen;
             }
-            let data = config.data.dir.clone();
-            let options = serve::Options { config, data };
             if arguments.demo {
-                demo::serve(options, shared.config.as_deref()).await?;
+                demo::serve(config, shared.config.as_deref()).await?;
             } else {
-                serve::serve(options).await?;
+                serve::serve(config, Role::All).await?;
             }
         }
+        Command::Api(arguments) => roles::api(config, &arguments).await?,
+        Command::Relay(arguments) => roles::relay(config, &arguments).await?,
+        Command::Project(arguments) => roles::project(config, &arguments).await?,
         Command::Token(arguments) => token::run(&config, &arguments).await?,
         Command::LoginLink(arguments) => login_link::run(&config, &arguments)?,
         Command::Import(command) => return import::run(&config, command).await,

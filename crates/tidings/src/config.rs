@@ -1,10 +1,14 @@
 //! The configuration: `tidings.default.toml` compiled in, overridden by a file and the environment.
 
 mod layers;
+mod secret;
+mod services;
 mod values;
 
 use std::{ffi::OsString, path::Path};
 
+pub use secret::{Address, Properties, Secret};
+pub use services::{Database, EventFormat, Kafka, Mode, Redis, Relay, RelayMode, RelayStart};
 pub use values::{
     Auth, Config, Data, Events, Http, LogFormat, Logging, MissingHistory, ProjectorOptions, Rate, Relation,
 };
@@ -13,9 +17,6 @@ use crate::{Error, Result};
 
 /// Every key with its comment and default: the documentation is what applies.
 pub const DEFAULTS: &str = include_str!("../../../tidings.default.toml");
-
-/// Shown instead of a secret.
-const MASK: &str = "***";
 
 /// Reads the configuration in effect: defaults, then `file`, then `environment`.
 ///
@@ -49,27 +50,8 @@ pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Res
 
 /// Writes the configuration in effect as TOML, with what is secret masked.
 pub fn masked(config: &Config) -> Result<String> {
-    let mut shown = config.clone();
-    shown.auth.jwks_url = mask_url(&shown.auth.jwks_url);
-    toml::to_string_pretty(&shown).map_err(|error| Error::Usage(format!("cannot print the configuration: {error}")))
-}
-
-/// A URL may carry credentials before its host and a key in its query.
-fn mask_url(url: &str) -> String {
-    let Ok(mut parsed) = reqwest::Url::parse(url) else {
-        return url.to_owned();
-    };
-    // Setting them fails only for URLs that cannot have them, and those have nothing to hide.
-    if !parsed.username().is_empty() {
-        parsed.set_username(MASK).unwrap_or_default();
-    }
-    if parsed.password().is_some() {
-        parsed.set_password(Some(MASK)).unwrap_or_default();
-    }
-    if parsed.query().is_some() {
-        parsed.set_query(Some(MASK));
-    }
-    parsed.to_string()
+    // What is secret masks itself.
+    toml::to_string_pretty(config).map_err(|error| Error::Usage(format!("cannot print the configuration: {error}")))
 }
 
 #[cfg(test)]

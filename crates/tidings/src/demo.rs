@@ -13,8 +13,9 @@ pub use community::Community;
 use crate::{
     Error, Result,
     auth::private_file,
+    config::Config,
     load::Loader,
-    serve::{Options, Server, announce, cancel_on_signal, install_metrics},
+    serve::{Server, announce, cancel_on_signal, install_metrics},
     store::Store,
 };
 
@@ -33,9 +34,8 @@ const LOADING_FILE: &str = "demo.loading";
 ///
 /// # Errors
 /// As [`Server::start`] and [`Server::run`], and when the community cannot be loaded.
-pub async fn serve(options: Options, config_file: Option<&Path>) -> Result<()> {
-    let Options { config, data } = options;
-    let store = Store::open(&data).await?;
+pub async fn serve(config: Config, config_file: Option<&Path>) -> Result<()> {
+    let store = Store::open(&config).await?;
     let server = Server::start_on(store.clone(), config, install_metrics()).await?;
     let stop = CancellationToken::new();
     cancel_on_signal(stop.clone());

@@ -89,6 +89,14 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// Whether the same may succeed later: a service is away or busy.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Backbone(error) | Self::Community(tidings_community::Error::Backbone(error)) => error.is_transient(),
+            _ => false,
+        }
+    }
+
     /// For `map_err` on what a file or folder answers.
     pub fn file(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `router` (every route with who may call it), `access`, `edge` (what happens to
 //! every request), `problem` (errors), `input` and `page` (what requests bring), then one file for
-//! each group of routes, and `listener` (connections).
+//! each group of routes, `ops` (what a process without an API tells), and `listener` (connections).
 
 mod access;
 mod admin;
@@ -17,6 +17,7 @@ mod input;
 mod listener;
 mod moment;
 mod openapi;
+mod ops;
 mod page;
 mod problem;
 mod relation;
@@ -28,8 +29,11 @@ mod user;
 
 pub use access::Access;
 pub(crate) use admin::EVENT_SOURCE;
+pub(crate) use flow::topic_ends;
+pub use health::{Health, Readiness};
 pub use listener::Listener;
 pub use openapi::document as openapi_document;
+pub use ops::{Entrance, Ops, ops};
 pub use problem::{Name as ProblemName, Problem};
 pub use router::{RouteInfo, router, routes};
-pub use state::{App, AppState, Baseline, Readiness};
+pub use state::{App, AppState, Baseline};

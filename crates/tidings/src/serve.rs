@@ -1,79 +1,104 @@
-//! `tidings serve`: opens the data folder, starts the parts, serves, and ends them in an order that
-//! neither loses nor doubles.
+//! `tidings serve`, `api`, `relay` and `project`: open what is kept, start the parts of the role, work, and
+//! end the parts in an order that neither loses nor doubles.
 //!
 //! Shutdown: readiness fails and no connection is accepted; requests in flight end, within a limited
 //! time; the ledgers decide what they accepted; projectors finish their transaction; the database
 //! closes. Whatever is cut short anywhere here is taken up at the next start: a command that was
 //! answered is committed, and an event that was not applied is still after its projector's position.
 
+mod listening;
 mod open_files;
 mod options;
 mod parts;
+mod patience;
+mod relaying;
+mod role;
 mod signals;
 
-use std::{io::Write as _, net::SocketAddr, path::PathBuf};
+use std::{io::Write as _, net::SocketAddr};
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use parts::{install_metrics, projector_runtime};
+pub use role::Role;
 pub use signals::cancel_on_signal;
 
+use self::{listening::Listening, parts::Parts};
 use crate::{
     Error, Result,
     auth::{LOGIN_LINK_MINUTES, Secrets},
-    config::Config,
+    config::{Config, Mode},
     http,
-    http::{AppState, Listener},
-    store::Store,
+    http::{AppState, Readiness},
+    store::{ServerClaim, Store},
 };
 
-/// How to serve.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The configuration in effect.
-    pub config: Config,
-    /// The data folder.
-    pub data: PathBuf,
-}
-
-/// A server that listens, before it serves.
+/// A server that listens, before it lets requests in.
 #[derive(Debug)]
 pub struct Server {
-    listener: Listener,
+    listening: Listening,
     app: AppState,
-    parts: parts::Parts,
+    parts: Parts,
     login_link: Option<String>,
 }
 
 impl Server {
-    /// Opens the data folder, takes the address and starts the parts behind it.
+    /// Takes the address, opens what is kept and starts the parts. Distributed, it waits for a database
+    /// that is away, and tells so where it listens; nothing if `shutdown` came first.
     ///
     /// # Errors
-    /// When the folder, its database or the address cannot be used, or another server works on
-    /// the folder.
-    pub async fn start(options: Options, metrics: PrometheusHandle) -> Result<Self> {
-        let store = Store::open(&options.data).await?;
-        Self::start_on(store, options.config, metrics).await
+    /// When the folder, the database or the address cannot be used, or another server works on the folder.
+    pub async fn start(
+        mut config: Config,
+        role: Role,
+        metrics: PrometheusHandle,
+        shutdown: &CancellationToken,
+    ) -> Result<Option<Self>> {
+        if config.mode() == Mode::Embedded {
+            let store = Store::open(&config).await?;
+            return Self::start_on(store, config, metrics).await.map(Some);
+        }
+        let readiness = Readiness::default();
+        let listening = Listening::begin(&mut config.http, &readiness).await?;
+        let opening = || Store::open(&config);
+        let Some(store) = patience::until_done("database", Some(&readiness), shutdown, opening).await? else {
+            listening.end().await?;
+            return Ok(None);
+        };
+        let claim = store.claim_for_server(Mode::Distributed)?;
+        Self::start_behind(listening, role, store, config, metrics, readiness, claim).await.map(Some)
     }
 
-    /// Starts on a folder that is open already: with a clock and ids of the caller's.
+    /// Starts, with every part, on what is open already: with a clock and ids of the caller's.
     ///
     /// # Errors
     /// As [`Server::start`].
     pub async fn start_on(store: Store, mut config: Config, metrics: PrometheusHandle) -> Result<Self> {
-        let mut claim = store.claim_for_server()?;
-        config.http.connections_max = open_files::connections_max(config.http.connections_max);
-        let listener = Listener::bind(config.http.clone()).await?;
-        claim.tell_address(listener.address())?;
-        let (app, parts) = parts::start(store, config, metrics, claim).await?;
-        let login_link = first_login_link(&app.login_links, listener.address()).await?;
-        Ok(Self { listener, app, parts, login_link })
+        let claim = store.claim_for_server(config.mode())?;
+        let readiness = Readiness::default();
+        let listening = Listening::begin(&mut config.http, &readiness).await?;
+        Self::start_behind(listening, Role::All, store, config, metrics, readiness, claim).await
+    }
+
+    async fn start_behind(
+        listening: Listening,
+        role: Role,
+        store: Store,
+        config: Config,
+        metrics: PrometheusHandle,
+        readiness: Readiness,
+        mut claim: ServerClaim,
+    ) -> Result<Self> {
+        claim.tell_address(listening.address)?;
+        let (app, parts) = parts::start_server(role, store, config, metrics, readiness, claim).await?;
+        let login_link = first_login_link(&app.login_links, listening.address).await?;
+        Ok(Self { listening, app, parts, login_link })
     }
 
     /// The address in use.
     pub fn address(&self) -> SocketAddr {
-        self.listener.address()
+        self.listening.address
     }
 
     /// What routes use: to write and read beside HTTP, in this process.
@@ -91,33 +116,80 @@ impl Server {
     /// # Errors
     /// When a part ended although nobody asked it to; the others are ended in order first.
     pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
-        let Self { listener, app, mut parts, .. } = self;
-        let router = http::router(app.clone());
-        app.readiness.set(true);
-        let ending = app.shutdown.clone();
-        let serving = tokio::spawn(listener.serve(router, ending.clone()));
-        let failed = tokio::select! {
-            () = shutdown.cancelled() => None,
-            failed = parts.failed() => Some(failed),
-        };
-        app.readiness.set(false);
-        ending.cancel();
-        let served = serving.await.map_err(|source| Error::PartEnded { part: "the listener", source: Some(source) });
-        parts.end().await;
-        failed.map_or(served, Err)
+        let Self { listening, app, parts, .. } = self;
+        listening.open(http::router(app.clone()));
+        let readiness = app.health.readiness.clone();
+        run_until(&shutdown, &readiness, parts, Some(listening), &app.shutdown).await
     }
+}
+
+/// Works until `shutdown` or until a part fails, then ends every part in order.
+async fn run_until(
+    shutdown: &CancellationToken,
+    readiness: &Readiness,
+    mut parts: Parts,
+    listening: Option<Listening>,
+    waits: &CancellationToken,
+) -> Result<()> {
+    readiness.set(true);
+    let failed = tokio::select! {
+        () = shutdown.cancelled() => None,
+        failed = parts.failed() => Some(failed),
+    };
+    readiness.set(false);
+    // Requests that wait for something to happen are answered as things stand.
+    waits.cancel();
+    let served = match listening {
+        Some(listening) => listening.end().await,
+        None => Ok(()),
+    };
+    parts.end().await;
+    failed.map_or(served, Err)
 }
 
 /// Serves on the command line: prints where, until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// As [`Server::start`] and [`Server::run`].
-pub async fn serve(options: Options) -> Result<()> {
-    let server = Server::start(options, install_metrics()).await?;
+pub async fn serve(config: Config, role: Role) -> Result<()> {
     let shutdown = CancellationToken::new();
     cancel_on_signal(shutdown.clone());
+    let Some(server) = Server::start(config, role, install_metrics(), &shutdown).await? else { return Ok(()) };
     announce(&server)?;
     server.run(shutdown).await
+}
+
+/// Works without an API on the command line, until SIGTERM or SIGINT: as a relay, or for projections.
+///
+/// # Errors
+/// When what it needs cannot be used, or a part ended although nobody asked it to.
+pub async fn work(config: Config, role: Role) -> Result<()> {
+    let shutdown = CancellationToken::new();
+    cancel_on_signal(shutdown.clone());
+    let (readiness, metrics) = (Readiness::default(), install_metrics());
+    let listening = match config.http.ops_listen {
+        Some(listen) => {
+            let mut http = config.http.clone();
+            http.listen = listen;
+            Some(Listening::begin(&mut http, &readiness).await?)
+        }
+        None => None,
+    };
+    let opening = || Store::open(&config);
+    let Some(store) = patience::until_done("database", Some(&readiness), &shutdown, opening).await? else {
+        return Ok(());
+    };
+    let (clock, ids) = (store.clock.clone(), store.ids.clone());
+    let (ops, parts) = parts::start_worker(role, store, &config, metrics, readiness.clone())?;
+    let place = listening.as_ref().map(|listening| base(listening.address));
+    if let Some(listening) = &listening {
+        listening.open(http::ops(ops, clock, ids));
+    }
+    print(&match place {
+        Some(place) => format!("Tidings {} is at {place}\n", role.name()),
+        None => format!("Tidings {} runs; `http.ops_listen` gives it an address to tell how it is\n", role.name()),
+    })?;
+    run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new()).await
 }
 
 /// Prints the address, and the login link at first start, to standard output and nowhere else: a
@@ -129,6 +201,10 @@ pub fn announce(server: &Server) -> Result<()> {
     } else {
         lines.push_str("A link that logs in to the console: `tidings login-link`, with the same `--data`\n");
     }
+    print(&lines)
+}
+
+fn print(lines: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
     printed.map_err(|source| Error::System { doing: "printing the address", source })

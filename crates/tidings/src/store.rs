@@ -1,26 +1,29 @@
-//! What is kept: the database in the data folder, and the files beside it. Shared by all commands,
-//! whether or not a server works on the same folder.
+//! What is kept: the database, and the files in the data folder. Shared by all commands, whether or not a
+//! server works on the same data.
+//!
+//! Embedded, the database is a file in the folder. Distributed, it is a server's, and the folder holds what
+//! several `tidings api` share: the signing key, console logins and login links.
 
-use std::{
-    fs::{self, File, TryLockError},
-    io::Write as _,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+mod claim;
+mod services;
 
-use tidings_backbone::{Clock, Db, EventIds, db::BACKBONE_MIGRATIONS, log::Log};
+use std::path::{Path, PathBuf};
+
+use tidings_backbone::{Clock, Db, EventIds, db::BACKBONE_MIGRATIONS, log::KafkaLog, log::Log};
+
+pub use claim::{ServerClaim, server_address};
+pub use services::kafka_options;
 
 use crate::{
     Error, Result,
     auth::{KeyFile, LOGIN_LINKS, SESSIONS, Secrets, create_private_folder, private_file},
-    config,
+    config::{self, Config, Mode},
 };
 
 const DATABASE_FILE: &str = "tidings.db";
 const KEYS_FOLDER: &str = "keys";
-const SERVER_LOCK_FILE: &str = "server.lock";
 
-/// The data folder, opened. Cheap to clone.
+/// What is kept, opened. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     /// The database, with every migration applied.
@@ -29,79 +32,97 @@ pub struct Store {
     pub clock: Clock,
     /// Makes event ids.
     pub ids: EventIds,
+    log: Log,
     folder: PathBuf,
 }
 
 impl Store {
-    /// Opens the folder, which is created at need, with the machine's clock.
+    /// Opens what the configuration names, with the machine's clock. The data folder is created at need.
     ///
     /// # Errors
-    /// When the folder or its database cannot be used.
-    pub async fn open(folder: &Path) -> Result<Self> {
-        Self::open_with(folder, Clock::system(), EventIds::from_os()).await
+    /// When the folder or the database cannot be used.
+    pub async fn open(config: &Config) -> Result<Self> {
+        Self::open_with(config, Clock::system(), EventIds::from_os()).await
     }
 
-    /// Opens a folder that has data; for commands that only look, which must not make a mistyped
-    /// name a new, empty folder.
+    /// Opens what has data; for commands that only look, which must not make a mistyped name a new,
+    /// empty folder.
     ///
     /// # Errors
     /// When there is no database in the folder, or it cannot be used.
-    pub async fn open_existing(folder: &Path) -> Result<Self> {
-        require_data(folder)?;
-        Self::open(folder).await
+    pub async fn open_existing(config: &Config) -> Result<Self> {
+        require_data(config)?;
+        Self::open(config).await
     }
 
-    /// Opens the folder with the clock and ids that are passed in.
+    /// Opens an embedded database in a folder, whatever the configuration of a server would be.
     ///
     /// # Errors
     /// When the folder or its database cannot be used.
-    pub async fn open_with(folder: &Path, clock: Clock, ids: EventIds) -> Result<Self> {
-        create_private_folder(folder)?;
-        let file = folder.join(DATABASE_FILE);
-        // The database gives its companions the mode it has itself. A folder that was there before may
-        // be open to everybody.
-        private_file().create(true).append(true).open(&file).map_err(Error::file("creating", &file))?;
-        let db = Db::open_sqlite(&file).await?;
+    pub async fn open_embedded(folder: &Path) -> Result<Self> {
+        let db = open_file(folder).await?;
+        let log = Log::Embedded(db.clone());
+        Self::on(db, log, folder, Clock::system(), EventIds::from_os()).await
+    }
+
+    /// Opens with the clock and ids that are passed in.
+    ///
+    /// # Errors
+    /// When the folder or the database cannot be used.
+    pub async fn open_with(config: &Config, clock: Clock, ids: EventIds) -> Result<Self> {
+        let folder = &config.data.dir;
+        let (db, log) = match config.mode() {
+            Mode::Embedded => {
+                let db = open_file(folder).await?;
+                (db.clone(), Log::Embedded(db))
+            }
+            Mode::Distributed => {
+                let db = services::open_database(config).await?;
+                let log = KafkaLog::new(db.clone(), kafka_options(config)).relayed_by(config.relay_group());
+                (db, Log::Kafka(log))
+            }
+        };
+        Self::on(db, log, folder, clock, ids).await
+    }
+
+    async fn on(db: Db, log: Log, folder: &Path, clock: Clock, ids: EventIds) -> Result<Self> {
         let migrations: Vec<_> = BACKBONE_MIGRATIONS.iter().chain(tidings_community::MIGRATIONS).copied().collect();
         db.migrate(&migrations).await?;
-        Ok(Self { db, clock, ids, folder: folder.to_owned() })
+        Ok(Self { db, clock, ids, log, folder: folder.to_owned() })
     }
 
     /// The log: committed events in order.
     pub fn log(&self) -> Log {
-        Log::Embedded(self.db.clone())
+        self.log.clone()
     }
 
     /// The data folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-
-    /// Claims the folder for a server; one server works on a folder at a time, since buckets and
-    /// caches live in its process. The claim ends with the process, however it ends.
-    ///
-    /// # Errors
-    /// When another server works on the folder.
-    pub fn claim_for_server(&self) -> Result<ServerClaim> {
-        let path = self.folder.join(SERVER_LOCK_FILE);
-        let doing = "claiming";
-        // Not truncated: it may tell where the server is that holds it.
-        let file = private_file().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(Error::file(doing, &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(ServerClaim { file, path }),
-            Err(TryLockError::WouldBlock) => Err(Error::AlreadyServing { folder: self.folder.clone() }),
-            Err(TryLockError::Error(source)) => Err(Error::file(doing, path)(source)),
-        }
-    }
 }
 
-/// An error where the folder has no data: a mistyped name must not become a new, empty folder.
+/// The database of a folder, which is created at need.
+async fn open_file(folder: &Path) -> Result<Db> {
+    create_private_folder(folder)?;
+    let file = folder.join(DATABASE_FILE);
+    // The database gives its companions the mode it has itself. A folder that was there before may
+    // be open to everybody.
+    private_file().create(true).append(true).open(&file).map_err(Error::file("creating", &file))?;
+    Ok(Db::open_sqlite(&file).await?)
+}
+
+/// An error where there is no data: a mistyped name must not become a new, empty folder. A database server
+/// says by itself what it does not have.
 ///
 /// # Errors
 /// When there is no database in the folder.
-pub fn require_data(folder: &Path) -> Result<()> {
-    require(folder, &folder.join(DATABASE_FILE))
+pub fn require_data(config: &Config) -> Result<()> {
+    let folder = &config.data.dir;
+    match config.mode() {
+        Mode::Embedded => require(folder, &folder.join(DATABASE_FILE)),
+        Mode::Distributed => Ok(()),
+    }
 }
 
 /// An error where there is no such folder, unless it is the one that is used when nothing else is said.
@@ -119,32 +140,6 @@ fn require(folder: &Path, wanted: &Path) -> Result<()> {
     }
     let shown = folder.display();
     Err(Error::Usage(format!("there is no data in `{shown}`; `--data DIR` says where to look")))
-}
-
-/// A folder claimed for a server, until it is dropped.
-#[derive(Debug)]
-pub struct ServerClaim {
-    file: File,
-    path: PathBuf,
-}
-
-impl ServerClaim {
-    /// Tells other commands on the folder where the server is.
-    ///
-    /// # Errors
-    /// When the file of the claim cannot be written.
-    pub fn tell_address(&mut self, address: SocketAddr) -> Result<()> {
-        let line = format!("{address}\n");
-        let told = self.file.set_len(0).and_then(|()| self.file.write_all(line.as_bytes()));
-        told.map_err(Error::file("telling the address in", &self.path))
-    }
-}
-
-/// Where the server on a data folder is, or was when it last ran. The claim is not tried here: that
-/// could keep a server from starting.
-pub fn server_address(folder: &Path) -> Option<SocketAddr> {
-    let text = fs::read_to_string(folder.join(SERVER_LOCK_FILE)).ok()?;
-    text.trim().parse().ok()
 }
 
 /// The signing key of a data folder.
@@ -166,14 +161,16 @@ pub fn sessions(folder: &Path, clock: &Clock) -> Secrets {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use std::fs;
+
     use super::*;
 
     #[tokio::test]
     async fn in_a_folder_that_everybody_may_enter_every_file_is_its_owners_alone() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let store = Store::open(folder.path()).await.unwrap();
-        let _claim = store.claim_for_server().unwrap();
+        let store = Store::open_embedded(folder.path()).await.unwrap();
+        let _claim = store.claim_for_server(Mode::Embedded).unwrap();
         store.log().extent().await.unwrap();
         let mut seen = Vec::new();
         for entry in fs::read_dir(folder.path()).unwrap() {
@@ -183,6 +180,6 @@ mod tests {
             seen.push(entry.file_name().into_string().unwrap());
         }
         seen.sort();
-        assert_eq!(seen, [SERVER_LOCK_FILE, DATABASE_FILE, "tidings.db-shm", "tidings.db-wal"]);
+        assert_eq!(seen, ["server.lock", DATABASE_FILE, "tidings.db-shm", "tidings.db-wal"]);
     }
 }

@@ -25,7 +25,7 @@ impl Bench {
     pub(crate) async fn new() -> Self {
         // Beside the build, not in /tmp, which may be memory: a commit must meet a real disk.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let store = Store::open(folder.path()).await.unwrap();
+        let store = Store::open_embedded(folder.path()).await.unwrap();
         let (ledgers, running) = Ledgers::start(&store.db, &store.clock, &store.ids);
         // The ledgers live as long as the process.
         std::mem::forget(running);

@@ -1,5 +1,6 @@
-// The path of a write as one picture: request, facts + outbox, log, projectors, projections. Boxes
-// are made once and then only their figures change, so focus, selection and animation stay.
+// The path of a write as one picture: request, facts + outbox, log, projectors, projections. Distributed,
+// the relay stands with the topics that it fills. Boxes are made once and then only their figures change, so
+// focus, selection and animation stay.
 
 import { h, setText } from "./dom.js";
 import { NOTHING, count, counted, duration, rate } from "./format.js";
@@ -35,13 +36,21 @@ export function flowPicture() {
   return {
     element,
     draw(stages, logEnds, now) {
+      const relayed = stages.some((stage) => stage.stage === "relay");
       const ledgers = stages.filter((stage) => stage.stage === "facts");
       const commands = ledgers.some((stage) => stage.rate !== null) ? sum(ledgers, "rate") : null;
       requestRate.put(commands);
       facts.wire.put(commands);
       for (const stage of stages) {
         if (stage.stage === "facts") meter(stage, () => factsMeter(stage, facts.body)).draw(stage, now);
-        if (stage.stage === "log") {
+        if (stage.stage === "outbox") meter(stage, () => logMeter(stage, facts.body)).draw(stage, now, logEnds);
+        if (stage.stage === "relay") {
+          log.rename("Relay + log", "from the database's log to Kafka");
+          meter(stage, () => relayMeter(stage, log.body)).draw(stage, now);
+          log.wire.put(stage.rate);
+        }
+        if (stage.stage === "log" && relayed) meter(stage, () => topicMeter(stage, log.body)).draw(stage, now);
+        if (stage.stage === "log" && !relayed) {
           meter(stage, () => logMeter(stage, log.body)).draw(stage, now, logEnds);
           log.wire.put(stage.rate);
         }
@@ -54,8 +63,13 @@ export function flowPicture() {
 // `lead`: the wire that leads to this box; the first box has none.
 function node(title, subtitle, lead) {
   const body = h("div", { class: "node-body" });
-  const head = h("div", { class: "node-head" }, h("h2", {}, title), h("p", {}, subtitle));
-  return { element: h("section", { class: "node" }, lead?.element, head, body), body, wire: lead };
+  const [name, about] = [h("h2", {}, title), h("p", {}, subtitle)];
+  const head = h("div", { class: "node-head" }, name, about);
+  const rename = (newTitle, newSubtitle) => {
+    setText(name, newTitle);
+    setText(about, newSubtitle);
+  };
+  return { element: h("section", { class: "node" }, lead?.element, head, body), body, wire: lead, rename };
 }
 
 function bigRate(unit) {
@@ -149,6 +163,31 @@ function logMeter(stage, place) {
       meter.put("total", count(current.total));
       meter.put("head", count(ends.head));
       meter.put("earliest", count(ends.earliest));
+    },
+  };
+}
+
+function relayMeter(stage, place) {
+  const meter = stageMeter(stage, "events", { total: "Total", lag: "Not yet relayed", oldest: "Oldest of them" });
+  place.append(meter.element);
+  return {
+    draw(current, now) {
+      meter.draw(now, current);
+      meter.put("total", count(current.total));
+      meter.put("lag", count(current.lag), current.oldest_age_ms > LATE_MS ? "warn" : "");
+      meter.put("oldest", current.lag > 0 ? duration(current.oldest_age_ms) : NOTHING);
+    },
+  };
+}
+
+// Offsets of a topic: the ends of the relay's transactions are counted as well.
+function topicMeter(stage, place) {
+  const meter = stageMeter(stage, "offsets", { end: "End" });
+  place.append(meter.element);
+  return {
+    draw(current, now) {
+      meter.draw(now, current);
+      meter.put("end", count(current.position));
     },
   };
 }

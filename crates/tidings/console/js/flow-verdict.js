@@ -9,12 +9,15 @@ import { count, counted, duration } from "./format.js";
  */
 export function verdict(stages) {
   const projectors = stages.filter((stage) => stage.stage === "projector");
+  const readers = stages.filter((stage) => stage.stage === "projector" || stage.stage === "relay");
   const inState = (state) => stages.find((stage) => stage.state === state);
-  const behind = worst(projectors);
+  const behind = worst(readers);
   const late = behind?.oldest_age_ms > LATE_MS;
   // The worst first: what needs a person, then what mends itself.
-  const [stopped, backingOff, unknown] = ["stopped", "backing_off", "unregistered"].map(inState);
+  const [unreachable, stopped, backingOff, unknown] =
+    ["unreachable", "stopped", "backing_off", "unregistered"].map(inState);
 
+  if (unreachable) return named("bad", unreachable, "cannot be reached");
   if (stopped) return named("bad", stopped, "has stopped");
   if (sum(projectors, "dead_keys") > 0) return parking(projectors);
   if (backingOff) return named("warn", backingOff, "is backing off");
@@ -42,9 +45,9 @@ function waitingOf(stage) {
   return `${counted(stage.lag, "event")} to go; the oldest has waited ${duration(stage.oldest_age_ms)}.`;
 }
 
-/** The projector whose oldest event has waited longest; undefined when none is behind. */
-export function worst(projectors) {
-  return projectors
+/** The stage whose oldest event has waited longest; undefined when none is behind. */
+export function worst(stages) {
+  return stages
     .filter((stage) => stage.lag > 0)
     .reduce((a, b) => ((a?.oldest_age_ms ?? -1) >= (b.oldest_age_ms ?? 0) ? a : b), undefined);
 }

@@ -91,12 +91,13 @@ function summary() {
       [committed, applied, lag, age].map((each) => each.element),
     ),
     put(stages) {
-      const log = stages.find((stage) => stage.stage === "log");
+      const find = (name) => stages.find((stage) => stage.stage === name);
+      const committedTo = find("outbox") ?? find("log");
       const projectors = stages.filter((stage) => stage.stage === "projector");
-      const behind = worst(projectors);
+      const behind = worst(stages.filter((stage) => stage.stage === "projector" || stage.stage === "relay"));
       // Every projector applies every event: added up they would outrun the log. The slowest counts.
       const active = projectors.filter((stage) => stage.rate !== null && stage.state !== "unregistered");
-      setText(committed.figure, rate(log?.rate));
+      setText(committed.figure, rate(committedTo?.rate));
       setText(applied.figure, rate(active.length ? Math.min(...active.map((stage) => stage.rate)) : null));
       setText(lag.figure, count(projectors.length ? Math.max(...projectors.map((stage) => stage.lag)) : null));
       setText(age.figure, behind ? duration(behind.oldest_age_ms) : "none waiting");

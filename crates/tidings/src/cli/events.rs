@@ -45,7 +45,7 @@ pub(super) struct TailArgs {
 
 pub(super) async fn run(config: &Config, command: EventsCommand) -> Result<()> {
     let EventsCommand::Tail(arguments) = command;
-    let store = Store::open_existing(&config.data.dir).await?;
+    let store = Store::open_existing(config).await?;
     let output = Output { json: arguments.json };
     let log = store.log();
     let head = log.extent().await?.head;

@@ -24,10 +24,20 @@ use self::{
     summary::Summary,
 };
 use super::print;
-use crate::{Error, Result, config::Config, follows_csv::Columns, ledgers::Ledgers, load::Loader, serve, store::Store};
+use crate::{
+    Error, Result,
+    config::{Config, Mode},
+    follows_csv::Columns,
+    ledgers::Ledgers,
+    load::Loader,
+    serve,
+    store::Store,
+};
 
 /// How long the projectors may take for what was imported before the command ends without them.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(600);
+/// Time in which a projector that runs comes on, with room for a rebalance.
+const SETTLE_STEP: Duration = Duration::from_secs(20);
 /// Line 1 is the header.
 const FIRST_LINE: u64 = 2;
 /// Status of a command that a signal stopped, by the custom of shells.
@@ -86,14 +96,21 @@ pub(super) async fn run(config: &Config, command: ImportCommand) -> Result<ExitC
     let opening = tokio::task::spawn_blocking(move || Source::open(&file, &columns)).await;
     let source = opening.map_err(|source| Error::PartEnded { part: "opening the file", source: Some(source) })??;
 
-    eprintln!("importing into `{}`", config.data.dir.display());
-    let store = Store::open(&config.data.dir).await?;
+    match config.mode() {
+        Mode::Embedded => eprintln!("importing into `{}`", config.data.dir.display()),
+        Mode::Distributed => eprintln!("importing into {}", config.database.url),
+    }
+    let store = Store::open(config).await?;
     let stop = CancellationToken::new();
     serve::cancel_on_signal(stop.clone());
     let runtime = serve::projector_runtime(&store, config);
     let projectors = runtime.handle();
     let end = CancellationToken::new();
-    let running_projectors = tokio::spawn(runtime.run(end.clone()));
+    // Distributed, other processes maintain the projections: this one would only make them divide anew.
+    let running_projectors = match config.mode() {
+        Mode::Embedded => Some(tokio::spawn(runtime.run(end.clone()))),
+        Mode::Distributed => None,
+    };
     let (ledgers, running_ledgers) = Ledgers::start(&store.db, &store.clock, &store.ids);
 
     let mut summary = Summary::default();
@@ -109,7 +126,9 @@ pub(super) async fn run(config: &Config, command: ImportCommand) -> Result<ExitC
         settle(&projectors, &stop).await?;
     }
     end.cancel();
-    running_projectors.await.map_err(|source| Error::PartEnded { part: "the projectors", source: Some(source) })??;
+    if let Some(running) = running_projectors {
+        running.await.map_err(|source| Error::PartEnded { part: "the projectors", source: Some(source) })??;
+    }
     store.db.close().await;
 
     print(&summary.table(stopwatch.seconds()))?;
@@ -223,14 +242,37 @@ fn refused_because(refusal: Refusal) -> String {
 /// Waits until the projectors have applied what was imported, whichever process runs them.
 async fn settle(projectors: &Handle, stop: &CancellationToken) -> Result<()> {
     let settled = tokio::select! {
-        settled = projectors.settle(SETTLE_TIME_MAX) => settled?,
-        () = stopped(projectors) => false,
-        () = stop.cancelled() => false,
+        settled = while_it_goes_on(projectors) => settled,
+        () = stopped(projectors) => Ok(false),
+        () = stop.cancelled() => Ok(false),
     };
-    if !settled {
-        eprintln!("the follows are stored; what follows from them is not yet: see `tidings lag`");
+    match settled {
+        Ok(true) => return Ok(()),
+        Ok(false) => {}
+        // Kafka may be away: what was imported is committed all the same.
+        Err(Error::Backbone(error)) if error.is_transient() => {
+            eprintln!("{}", tidings_backbone::Error::chain(&error));
+        }
+        Err(error) => return Err(error),
     }
+    eprintln!("the follows are stored; what follows from them is not yet: see `tidings lag`");
     Ok(())
+}
+
+/// Waits as long as some projector comes on: where no process runs one, waiting is in vain.
+async fn while_it_goes_on(projectors: &Handle) -> Result<bool> {
+    let stopwatch = Stopwatch::start();
+    let mut places = None;
+    while stopwatch.seconds() < SETTLE_TIME_MAX.as_secs_f64() {
+        if projectors.settle(SETTLE_STEP).await? {
+            return Ok(true);
+        }
+        let now: Vec<i64> = projectors.statuses().await?.iter().map(|status| status.position.0).collect();
+        if places.replace(now.clone()) == Some(now) {
+            break;
+        }
+    }
+    Ok(false)
 }
 
 /// Returns when a projector of this process has stopped, so that waiting for it is in vain.

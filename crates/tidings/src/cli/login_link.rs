@@ -18,7 +18,7 @@ pub(super) struct LoginLinkArgs {
 
 pub(super) fn run(config: &Config, arguments: &LoginLinkArgs) -> Result<()> {
     let folder = &config.data.dir;
-    store::require_data(folder)?;
+    store::require_data(config)?;
     let links = store::login_links(folder, &Clock::system());
     let address = arguments.at.or_else(|| store::server_address(folder)).unwrap_or(config.http.listen);
     let (secret, _) = links.issue(LOGIN_LINK_MINUTES)?;

@@ -1,13 +1,18 @@
 //! `tidings verify`: everything that follows from facts, compared with them.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use serde_json::{Value, json};
 use tidings_community::relation::verify::{Kind, Report, verify};
 
 use super::{print, table::table};
-use crate::{Result, config::Config, store::Store};
+use crate::{
+    Error, Result,
+    config::{Config, Mode},
+    serve,
+    store::Store,
+};
 
 /// Exit status when there are differences.
 const DIFFERENCES: u8 = 1;
@@ -27,11 +32,28 @@ pub(super) struct VerifyArgs {
 }
 
 pub(super) async fn run(config: &Config, arguments: &VerifyArgs) -> Result<ExitCode> {
-    let store = Store::open_existing(&config.data.dir).await?;
+    let store = Store::open_existing(config).await?;
+    settle(&store, config).await?;
     let report = verify(&store.db).await?;
     store.db.close().await;
     print(&if arguments.json { as_json(&report).to_string() } else { as_table(&report) })?;
     Ok(if report.is_clean() { ExitCode::SUCCESS } else { DIFFERENCES.into() })
+}
+
+/// How long the relay and the projectors may take for what is committed now.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Distributed, positions are in another log than the facts: what is on its way is waited for.
+async fn settle(store: &Store, config: &Config) -> Result<()> {
+    if config.mode() == Mode::Embedded {
+        return Ok(());
+    }
+    let projectors = serve::projector_runtime(store, config).handle();
+    if projectors.settle(SETTLE_TIME_MAX).await? {
+        return Ok(());
+    }
+    let seconds = SETTLE_TIME_MAX.as_secs();
+    Err(Error::Usage(format!("not everything that is committed was applied within {seconds} s: see `tidings lag`")))
 }
 
 /// How many things were looked at for differences of this kind.

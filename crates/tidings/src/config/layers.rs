@@ -10,6 +10,8 @@ use crate::{Error, Result};
 
 /// Names of variables that are meant for Tidings begin so.
 pub(super) const VARIABLE_PREFIX: &str = "TIDINGS__";
+/// Tables whose keys are the operator's: names that the defaults cannot know.
+const FREE_TABLES: [&str; 2] = ["kafka.properties", "relay.formats"];
 const DEFAULTS_FILE: &str = "tidings.default.toml";
 
 /// The layers, merged.
@@ -60,6 +62,11 @@ fn read(text: &str, origin: &str) -> Result<Table> {
 fn lay_over(below: &mut Table, layer: Table, prefix: &str, written: &mut dyn FnMut(&str), origin: &str) -> Result<()> {
     for (name, value) in layer {
         let key = format!("{prefix}{name}");
+        if is_free(prefix) {
+            written(&key);
+            below.insert(name, value);
+            continue;
+        }
         let Some(slot) = below.get_mut(&name) else {
             return Err(unknown(&key, origin));
         };
@@ -78,8 +85,20 @@ fn lay_over(below: &mut Table, layer: Table, prefix: &str, written: &mut dyn FnM
     Ok(())
 }
 
+/// Whether keys that begin so are the operator's.
+fn is_free(prefix: &str) -> bool {
+    FREE_TABLES.iter().any(|table| prefix.strip_prefix(table).is_some_and(|rest| rest.starts_with('.')))
+}
+
 /// Sets one key from text, as the environment holds it.
 fn set(table: &mut Table, key: &str, text: &str, origin: &str) -> Result<()> {
+    let free = FREE_TABLES.iter().find_map(|free| Some((*free, key.strip_prefix(free)?.strip_prefix('.')?)));
+    if let Some((free, name)) = free {
+        let inner = free.split('.').try_fold(&mut *table, |table, part| table.get_mut(part)?.as_table_mut());
+        let inner = inner.ok_or_else(|| unknown(key, origin))?;
+        inner.insert(name.to_owned(), Value::String(text.to_owned()));
+        return Ok(());
+    }
     let (sections, name) = key.rsplit_once('.').unwrap_or(("", key));
     let mut section = table;
     for part in sections.split('.').filter(|part| !part.is_empty()) {

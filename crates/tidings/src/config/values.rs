@@ -5,6 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
+use super::{
+    secret::Address,
+    services::{self, Database, Kafka, Mode, Redis, Relay},
+};
 use crate::{Error, Result};
 
 /// The configuration in effect. It can only be made valid.
@@ -13,6 +17,14 @@ use crate::{Error, Result};
 pub struct Config {
     /// Where data lives.
     pub data: Data,
+    /// Facts and projections.
+    pub database: Database,
+    /// The log of the distributed mode.
+    pub kafka: Kafka,
+    /// Hot state and caches of the distributed mode.
+    pub redis: Redis,
+    /// What carries events from the database to Kafka.
+    pub relay: Relay,
     /// The HTTP server.
     pub http: Http,
     /// Tokens and console logins.
@@ -43,6 +55,9 @@ pub struct Data {
 pub struct Http {
     /// Address to serve on; port 0 lets the system choose.
     pub listen: SocketAddr,
+    /// Address where roles without an API tell how they are; empty for none.
+    #[serde(with = "optional_address")]
+    pub ops_listen: Option<SocketAddr>,
     /// Whether `/metrics` needs no credentials.
     pub metrics_public: bool,
     /// Whether cookies are marked `Secure`.
@@ -78,7 +93,7 @@ pub struct Auth {
     /// Lifetime of a console login, in minutes.
     pub session_minutes: u32,
     /// Key set of an external issuer, or empty.
-    pub jwks_url: String,
+    pub jwks_url: Address,
     /// `iss` of the external issuer's tokens, or empty.
     pub jwks_issuer: String,
 }
@@ -159,7 +174,7 @@ pub struct Relation {
 const MINUTES_MAX: u64 = 366 * 24 * 60;
 const HOURS_MAX: u64 = 100 * 366 * 24;
 const MS_MAX: u64 = 24 * 3_600_000;
-const COUNT_MAX: u64 = 1_000_000;
+pub(super) const COUNT_MAX: u64 = 1_000_000;
 const BODY_BYTES_MAX: u64 = 64 * 1_048_576;
 const HEADER_BYTES_MAX: u64 = 1_048_576;
 /// The type that holds a path and query holds no more.
@@ -176,6 +191,10 @@ impl Config {
         let value = toml::Value::Table(table.clone());
         let config: Self = serde_path_to_error::deserialize(value)
             .map_err(|error| wrong(&error.path().to_string(), one_line(&error.inner().to_string())))?;
+        config.database.check()?;
+        config.kafka.check()?;
+        config.redis.check(services::mode(&config.database, &config.kafka)?)?;
+        config.relay.check()?;
         config.http.check()?;
         config.auth.check()?;
         config.projector.check()?;
@@ -188,6 +207,33 @@ impl Config {
         }
         config.log.check()?;
         Ok(config)
+    }
+
+    /// How the parts are divided.
+    pub fn mode(&self) -> Mode {
+        // That they are given together was checked.
+        if self.kafka.brokers.is_empty() { Mode::Embedded } else { Mode::Distributed }
+    }
+
+    /// The group of this Tidings' relays.
+    pub fn relay_group(&self) -> &str {
+        if self.relay.group.is_empty() { &self.kafka.prefix } else { &self.relay.group }
+    }
+}
+
+/// An address, or an empty text for none.
+mod optional_address {
+    use std::net::SocketAddr;
+
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(address: &Option<SocketAddr>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&address.map_or_else(String::new, |address| address.to_string()))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(D::Error::custom) }
     }
 }
 
@@ -235,7 +281,7 @@ impl Http {
 impl Auth {
     /// The external issuer's key set, if there is one.
     pub fn jwks(&self) -> Option<reqwest::Url> {
-        reqwest::Url::parse(&self.jwks_url).ok()
+        reqwest::Url::parse(self.jwks_url.reveal()).ok()
     }
 
     fn check(&self) -> Result<()> {
@@ -253,7 +299,8 @@ impl Auth {
             let reason = "is of no use without `auth.jwks_url`, where the issuer's keys are";
             return Err(wrong("auth.jwks_issuer", reason.to_owned()));
         }
-        let url = reqwest::Url::parse(&self.jwks_url).map_err(|error| wrong("auth.jwks_url", error.to_string()))?;
+        let url =
+            reqwest::Url::parse(self.jwks_url.reveal()).map_err(|error| wrong("auth.jwks_url", error.to_string()))?;
         if !is_safe_to_fetch(&url) {
             let reason = "must be an https URL, or an http URL of this machine (localhost, 127.0.0.1, [::1])";
             return Err(wrong("auth.jwks_url", reason.to_owned()));
@@ -272,13 +319,13 @@ fn is_safe_to_fetch(url: &reqwest::Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && loopback)
 }
 
-fn between(key: &str, value: u64, least: u64, most: u64) -> Result<()> {
+pub(super) fn between(key: &str, value: u64, least: u64, most: u64) -> Result<()> {
     let right = (least..=most).contains(&value);
     if right { Ok(()) } else { Err(wrong(key, format!("must be from {least} to {most}, is {value}"))) }
 }
 
 /// The origin is added by whoever knows the layers.
-fn wrong(key: &str, reason: String) -> Error {
+pub(super) fn wrong(key: &str, reason: String) -> Error {
     Error::Config { origin: String::new(), key: key.to_owned(), reason }
 }
 

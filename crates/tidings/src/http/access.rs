@@ -14,7 +14,7 @@ use super::{
     problem::{Name, Problem},
     state::{App, AppState},
 };
-use crate::auth::{Identity, Rejection, Secrets};
+use crate::auth::{Identity, Rejection, Secrets, Verifier};
 
 /// The console's cookie.
 pub(super) const SESSION_COOKIE: &str = "tidings_session";
@@ -88,7 +88,18 @@ async fn authenticate(access: Access, app: &App, method: &Method, headers: &Head
 
 /// Verifies a bearer token.
 pub(super) async fn verify(app: &App, token: &str) -> Result<Identity, Problem> {
-    app.verifier.verify(token).await.map_err(|rejection| match &rejection {
+    verify_by(&app.verifier, token).await
+}
+
+/// Admits an admin by a bearer token alone, where there are no console logins.
+pub(super) async fn admin_by_token(verifier: &Verifier, headers: &HeaderMap) -> Result<(), Problem> {
+    let token = headers.get(header::AUTHORIZATION).and_then(|value| bearer(value.to_str().ok()?));
+    let token = token.ok_or_else(|| Problem::new(Name::Unauthenticated))?;
+    Access::Admin.admits(&verify_by(verifier, token).await?)
+}
+
+async fn verify_by(verifier: &Verifier, token: &str) -> Result<Identity, Problem> {
+    verifier.verify(token).await.map_err(|rejection| match &rejection {
         Rejection::Invalid(why) => invalid(why),
         Rejection::Unavailable(_) => Problem::unavailable(&rejection),
     })

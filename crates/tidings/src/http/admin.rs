@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tidings_backbone::{
-    log::{Offset, Recorded},
+    log::{Log, Offset, Recorded},
     parking,
 };
 use tidings_event::{EventId, cloudevents};
@@ -20,6 +20,8 @@ use super::{
 };
 
 const LATEST_EVENTS_MAX: u32 = 100;
+/// Offsets that are looked through at once for events further down.
+const STEP_EVENTS_MAX: i64 = 4_096;
 /// Parked keys that one answer shows, the longest parked first.
 const PARKED_KEYS_MAX: usize = 1_000;
 /// The `source` attribute of events as the API shows them.
@@ -50,7 +52,7 @@ pub(super) struct EventView {
 pub(super) async fn events(State(app): State<AppState>, mut query: Query) -> Result<Json<Items<EventView>>, Problem> {
     if let Some(latest) = query.number("latest", 1..=LATEST_EVENTS_MAX)? {
         query.end()?;
-        let recorded = app.log.tail(latest as usize).await?;
+        let recorded = last_before(&app.log, Offset(i64::MAX), latest as usize).await?;
         return Ok(Json(Items { items: views(&recorded)?, next_cursor: None }));
     }
     let limit = page::limit(&mut query)? as usize;
@@ -68,16 +70,28 @@ pub(super) async fn events(State(app): State<AppState>, mut query: Query) -> Res
     Ok(Json(Items::new(views(&recorded)?, ListName::Events, next.as_ref())))
 }
 
-/// Offsets of the log have no holes but what retention took from its start, so a page back is a range.
 async fn events_before(app: &App, text: &str, limit: usize) -> Result<Vec<Recorded>, Problem> {
     let before = text.parse::<i64>().ok().filter(|before| *before >= 1 && !text.starts_with('+'));
     let before = before.ok_or_else(|| Problem::field("before", "must be a whole number of at least 1"))?;
-    let wanted = i64::try_from(limit).unwrap_or(i64::MAX);
-    let after = before.saturating_sub(1).saturating_sub(wanted).max(0);
-    let mut recorded = app.log.read(Offset(after), limit).await?;
-    // Near the start of the log fewer than `limit` are below; what was read beyond is not part of the page.
-    recorded.retain(|recorded| recorded.offset.0 < before);
-    Ok(recorded)
+    Ok(last_before(&app.log, Offset(before), limit).await?)
+}
+
+/// The last `limit` events below an offset, in order. Offsets may have holes, where a database gave numbers
+/// to transactions that were rolled back: what falls short is looked for further down, in growing steps.
+async fn last_before(log: &Log, before: Offset, limit: usize) -> tidings_backbone::Result<Vec<Recorded>> {
+    let extent = log.extent().await?;
+    let mut found: Vec<Recorded> = Vec::new();
+    let mut upper = before.0.saturating_sub(1).min(extent.head.0);
+    let mut step = i64::try_from(limit).unwrap_or(i64::MAX);
+    while found.len() < limit && upper >= extent.earliest.0 {
+        let lower = upper.saturating_sub(step).max(0);
+        let mut part = log.read(Offset(lower), usize::try_from(step).unwrap_or(usize::MAX)).await?;
+        part.retain(|recorded| recorded.offset.0 <= upper);
+        part.append(&mut found);
+        found = part;
+        (upper, step) = (lower, (step * 2).min(STEP_EVENTS_MAX));
+    }
+    Ok(found.split_off(found.len().saturating_sub(limit)))
 }
 
 /// One event

@@ -165,7 +165,7 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-fn set_headers(headers: &mut HeaderMap, id: &RequestId) {
+pub(super) fn set_headers(headers: &mut HeaderMap, id: &RequestId) {
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         headers.insert(request_id::HEADER, value);
     }

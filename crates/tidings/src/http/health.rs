@@ -1,23 +1,34 @@
 //! Health, readiness and metrics.
 
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 use std::time::Duration;
 
 use axum::{
     Extension, Json,
     extract::State,
     http::{StatusCode, header},
-    response::IntoResponse,
+    response::{IntoResponse, Response},
 };
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
+use tidings_backbone::{
+    log::{Log, Offset, Part},
+    projector,
+};
 use utoipa::ToSchema;
 
 use super::{
     problem::{Problem, SaysItself},
-    state::{App, AppState},
+    state::AppState,
 };
 
-/// Time the database is given to answer a check.
+/// Time a service is given to answer a check.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(2);
+/// After all that a topic can hold, so that only its end is asked for.
+const BEYOND: Offset = Offset(i64::MAX - 1);
 
 /// Whether the process lives.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,7 +41,7 @@ pub(super) struct Live {
 /// Whether the server takes requests.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Ready {
-    /// `ready`, or `unready` when a check failed.
+    /// `ready`, or `unready` when a check failed that is not optional.
     #[schema(example = "ready")]
     status: &'static str,
     /// What was looked at.
@@ -38,13 +49,158 @@ pub(super) struct Ready {
 }
 
 /// One thing that was looked at.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct Check {
     /// What it is.
     #[schema(example = "database")]
     name: &'static str,
     /// Whether it is well.
     ok: bool,
+    /// Whether the process does its work without it, more slowly or with what it gets later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    optional: bool,
+}
+
+/// Whether the process does its work. Cheap to clone; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Readiness {
+    ready: Arc<AtomicBool>,
+    /// The service without which it cannot begin.
+    waits_for: Arc<Mutex<Option<&'static str>>>,
+}
+
+impl Readiness {
+    /// Says that the process does its work, or no longer does.
+    pub fn set(&self, ready: bool) {
+        self.ready.store(ready, Ordering::SeqCst);
+    }
+
+    /// Whether the process does its work.
+    pub fn get(&self) -> bool {
+        self.ready.load(Ordering::SeqCst)
+    }
+
+    /// Says which service is missing before the process can begin.
+    pub fn wait_for(&self, service: Option<&'static str>) {
+        *self.waits_for.lock().unwrap_or_else(PoisonError::into_inner) = service;
+    }
+
+    /// What is told before the process has begun: there is nothing yet that could be asked.
+    pub(super) fn before_begin(&self) -> Response {
+        let missing = *self.waits_for.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = missing.map(|name| Check { name, ok: false, optional: false });
+        answer(std::iter::once(serving(false)).chain(missing).collect())
+    }
+}
+
+/// What a role is asked about when it is asked how it is.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// Whether the process does its work.
+    pub readiness: Readiness,
+    log: Log,
+    kafka: Option<Probe>,
+}
+
+impl Health {
+    /// Looks at what `log` stands on; `needs_kafka` where nothing can be done without it.
+    pub fn new(readiness: Readiness, log: Log, needs_kafka: bool) -> Self {
+        let kafka = match &log {
+            Log::Embedded(_) => None,
+            Log::Kafka(kafka) => {
+                let part = Part { topic: kafka.options().checkpoint_topic().into(), number: 0 };
+                Some(Probe {
+                    log: log.clone(),
+                    part,
+                    optional: !needs_kafka,
+                    busy: Arc::default(),
+                    well: Arc::default(),
+                })
+            }
+        };
+        Self { readiness, log, kafka }
+    }
+
+    /// Whether Kafka answers; true where there is none.
+    pub(super) async fn kafka_answers(&self) -> bool {
+        match &self.kafka {
+            Some(probe) => probe.check().await.ok,
+            None => true,
+        }
+    }
+
+    pub(super) async fn report(&self) -> Response {
+        let mut checks = vec![serving(self.readiness.get())];
+        checks.push(Check { name: "database", ok: database_answers(&self.log).await, optional: false });
+        if let Some(probe) = &self.kafka {
+            checks.push(probe.check().await);
+        }
+        answer(checks)
+    }
+}
+
+fn serving(ok: bool) -> Check {
+    Check { name: "serving", ok, optional: false }
+}
+
+fn answer(checks: Vec<Check>) -> Response {
+    let (code, status) = if checks.iter().all(|check| check.ok || check.optional) {
+        (StatusCode::OK, "ready")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "unready")
+    };
+    (code, Extension(SaysItself), Json(Ready { status, checks })).into_response()
+}
+
+/// Asks Kafka whether it is there, one question at a time: its client takes long to give up, and questions
+/// must not gather behind it.
+#[derive(Clone, Debug)]
+struct Probe {
+    log: Log,
+    part: Part,
+    optional: bool,
+    busy: Arc<AtomicBool>,
+    /// What the last question was answered.
+    well: Arc<AtomicBool>,
+}
+
+impl Probe {
+    async fn check(&self) -> Check {
+        let check = |ok| Check { name: "kafka", ok, optional: self.optional };
+        if self.busy.swap(true, Ordering::SeqCst) {
+            return check(self.well.load(Ordering::SeqCst));
+        }
+        let probe = self.clone();
+        let asking = tokio::spawn(async move {
+            let answered = probe.log.behind(vec![(probe.part, BEYOND)]).await;
+            if let Err(error) = &answered {
+                tracing::warn!(error = tidings_backbone::Error::chain(error), "Kafka fails its check");
+            }
+            probe.well.store(answered.is_ok(), Ordering::SeqCst);
+            probe.busy.store(false, Ordering::SeqCst);
+            answered.is_ok()
+        });
+        let answered = tokio::time::timeout(CHECK_TIME_MAX, asking).await;
+        let ok = matches!(answered, Ok(Ok(true)));
+        if !ok {
+            self.well.store(false, Ordering::SeqCst);
+        }
+        check(ok)
+    }
+}
+
+async fn database_answers(log: &Log) -> bool {
+    match tokio::time::timeout(CHECK_TIME_MAX, log.extent()).await {
+        Ok(Ok(_extent)) => true,
+        Ok(Err(error)) => {
+            tracing::warn!(error = tidings_backbone::Error::chain(&error), "the database fails its check");
+            false
+        }
+        Err(_elapsed) => {
+            tracing::warn!("the database does not answer its check in time");
+            false
+        }
+    }
 }
 
 /// Whether the process lives
@@ -61,31 +217,8 @@ pub(super) async fn live() -> Json<Live> {
     get, path = "/health/ready", tag = "operation", operation_id = "ready",
     responses((status = 200, body = Ready), (status = 503, body = Ready, description = "A check failed")),
 )]
-pub(super) async fn ready(State(app): State<AppState>) -> impl IntoResponse {
-    let checks = vec![
-        Check { name: "serving", ok: app.readiness.get() },
-        Check { name: "database", ok: database_answers(&app).await },
-    ];
-    let (code, status) = if checks.iter().all(|check| check.ok) {
-        (StatusCode::OK, "ready")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "unready")
-    };
-    (code, Extension(SaysItself), Json(Ready { status, checks }))
-}
-
-async fn database_answers(app: &App) -> bool {
-    match tokio::time::timeout(CHECK_TIME_MAX, app.log.extent()).await {
-        Ok(Ok(_extent)) => true,
-        Ok(Err(error)) => {
-            tracing::warn!(error = tidings_backbone::Error::chain(&error), "the database fails its check");
-            false
-        }
-        Err(_elapsed) => {
-            tracing::warn!("the database does not answer its check in time");
-            false
-        }
-    }
+pub(super) async fn ready(State(app): State<AppState>) -> Response {
+    app.health.report().await
 }
 
 /// Metrics, in the text format of Prometheus
@@ -96,9 +229,21 @@ async fn database_answers(app: &App) -> bool {
     responses((status = 200, body = String, content_type = "text/plain")),
 )]
 pub(super) async fn metrics(State(app): State<AppState>) -> Result<impl IntoResponse, Problem> {
-    // Measured now and at the source, so that it is true whatever has stopped.
-    if let Err(error) = app.projectors.publish_gauges().await {
+    Ok(shown(Some(&app.projectors), &app.health, &app.metrics).await)
+}
+
+/// The metrics of this process, those of projectors measured now and at the source, so that they are true
+/// whatever has stopped.
+pub(super) async fn shown(
+    projectors: Option<&projector::Handle>,
+    health: &Health,
+    metrics: &PrometheusHandle,
+) -> impl IntoResponse + use<> {
+    if let Some(projectors) = projectors
+        && health.kafka_answers().await
+        && let Err(error) = projectors.publish_gauges().await
+    {
         tracing::warn!(error = tidings_backbone::Error::chain(&error), "the lag cannot be measured");
     }
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics.render()))
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics.render())
 }

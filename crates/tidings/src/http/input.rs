@@ -100,6 +100,15 @@ impl Query {
         number.map(Some).ok_or_else(|| Problem::field(name, rule()))
     }
 
+    /// Takes `name`, which is `true` or `false`, and `false` unless given.
+    pub(super) fn flag(&mut self, name: &str) -> Result<bool, Problem> {
+        match self.take(name)?.as_deref() {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Problem::field(name, "must be `true` or `false`")),
+        }
+    }
+
     /// Says that nothing else was expected.
     pub(super) fn end(self) -> Result<(), Problem> {
         match self.0.first() {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, body::Body, extract::ConnectInfo};
+use axum::{body::Body, extract::ConnectInfo};
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
-use super::telemetry;
+use super::{ops::Entrance, telemetry};
 use crate::{Error, Result, config};
 
 /// Pause after the system refused a connection, for instance for want of file handles.
@@ -66,7 +66,7 @@ impl Listener {
     }
 
     /// Serves until `shutdown`, then lets the requests in flight end, for a limited time.
-    pub async fn serve(self, router: Router, shutdown: CancellationToken) {
+    pub async fn serve(self, entrance: Entrance, shutdown: CancellationToken) {
         let connections = Arc::new(Semaphore::new(self.http.connections_max));
         let graceful = GracefulShutdown::new();
         let protocol = protocol(&self.http);
@@ -78,7 +78,7 @@ impl Listener {
             match accepted {
                 Ok((stream, peer, place)) => {
                     let connection = Connection { stream, peer, shutdown: shutdown.clone(), _place: place };
-                    tokio::spawn(connection.serve(protocol.clone(), router.clone(), graceful.watcher()));
+                    tokio::spawn(connection.serve(protocol.clone(), entrance.clone(), graceful.watcher()));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -125,7 +125,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(self, protocol: http1::Builder, router: Router, watcher: Watcher) {
+    async fn serve(self, protocol: http1::Builder, entrance: Entrance, watcher: Watcher) {
         // Answers are small and whole: waiting for more to send only delays them.
         if let Err(error) = self.stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection keeps its delay");
@@ -135,7 +135,7 @@ impl Connection {
         let counted = steps.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
-            let mut router = router.clone();
+            let mut router = entrance.router();
             let answered = router.call(request.map(Body::new));
             let in_request = counted.begin();
             async move {

@@ -1,22 +1,17 @@
 //! What every route may use.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{collections::HashMap, sync::Arc};
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidings_backbone::{
     Clock, Db, EventIds,
     log::{Log, Offset},
-    projector,
+    projector, relay,
 };
 use tidings_community::relation::{bucket::FollowBucket, counters::CounterReader, top_page::TopPages};
 use tokio_util::sync::CancellationToken;
 
+use super::health::Health;
 use crate::{
     auth::{Secrets, Verifier},
     config::Config,
@@ -43,6 +38,8 @@ pub struct App {
     pub ledgers: Ledgers,
     /// Where everything stood when the server started.
     pub baseline: Baseline,
+    /// The relay that this process runs.
+    pub relay: Option<relay::Handle>,
     /// How far the projectors are.
     pub projectors: projector::Handle,
     /// The rate limit of follows.
@@ -59,8 +56,8 @@ pub struct App {
     pub login_links: Secrets,
     /// Shows the metrics.
     pub metrics: PrometheusHandle,
-    /// Whether the server takes requests.
-    pub readiness: Readiness,
+    /// How the server is.
+    pub health: Health,
     /// Ends long waits when the server shuts down.
     pub shutdown: CancellationToken,
 }
@@ -68,24 +65,12 @@ pub struct App {
 /// Where everything stood when the server started, to tell what was done since.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    /// The last event.
+    /// The last event that was committed.
     pub head: Offset,
+    /// The last event that was relayed; embedded, that is the last one committed.
+    pub relayed: Offset,
+    /// The ends of the topics of events, each over all its partitions.
+    pub topics: HashMap<String, Offset>,
     /// The last event each projector had dealt with.
     pub positions: HashMap<String, Offset>,
-}
-
-/// Whether the server takes requests. Cheap to clone; clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<AtomicBool>);
-
-impl Readiness {
-    /// Says that the server takes requests, or no longer does.
-    pub fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::SeqCst);
-    }
-
-    /// Whether the server takes requests.
-    pub fn get(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
 }

@@ -1,8 +1,11 @@
 //! The configuration, in the words of the parts it configures.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
-use tidings_backbone::{projector, retention};
+use tidings_backbone::{
+    kafka::{self, topics::Purpose},
+    projector, retention,
+};
 use tidings_community::relation::{self, bucket};
 
 use crate::config::{Config, MissingHistory};
@@ -37,6 +40,15 @@ pub(super) fn retention(config: &Config) -> retention::Options {
         round_gap: RETENTION_GAP,
         projectors: vec![relation::projection::NAME],
     }
+}
+
+/// The topics of this product: one for each family of event types, and the relay's own.
+pub(super) fn topics(kafka: &kafka::Options) -> Vec<(String, Purpose)> {
+    let family = |event_type: &'static str| event_type.split('.').next().unwrap_or(event_type);
+    let families: BTreeSet<&str> = tidings_event::payload::known_types().into_iter().map(family).collect();
+    let events = families.into_iter().map(|family| (kafka.topic(family), Purpose::Events));
+    let relays = [(kafka.checkpoint_topic(), Purpose::Compacted), (kafka.dead_letter_topic(), Purpose::DeadLetters)];
+    events.chain(relays).collect()
 }
 
 pub(super) fn bucket(config: &Config) -> bucket::Options {

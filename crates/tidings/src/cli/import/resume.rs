@@ -165,7 +165,7 @@ mod tests {
         let csv = folder.path().join("follows.csv");
         fs::write(&csv, "from,to\n1,2\n").unwrap();
         let source = Source::open(&csv, &crate::follows_csv::Columns::Usual).unwrap();
-        let store = Store::open(&folder.path().join("data")).await.unwrap();
+        let store = Store::open_embedded(&folder.path().join("data")).await.unwrap();
         let resume = Resume::of(&store, &source, false);
         assert_eq!(resume.next_line().await.unwrap(), 0);
         resume.note(3).await.unwrap();

@@ -27,10 +27,11 @@ struct Behind {
 async fn behind_edge(routes: Router, change: impl FnOnce(&mut Http)) -> Behind {
     let folder = tempfile::tempdir().unwrap();
     let clock = Clock::manual(Timestamp(1_795_965_977_000));
-    let store = Store::open_with(folder.path(), clock, EventIds::from_seed(1)).await.unwrap();
     let mut config = crate::config::load(None, []).unwrap();
     config.http.listen = "127.0.0.1:0".parse().unwrap();
+    config.data.dir = folder.path().to_owned();
     change(&mut config.http);
+    let store = Store::open_with(&config, clock, EventIds::from_seed(1)).await.unwrap();
     let metrics = PrometheusBuilder::new().build_recorder().handle();
     let server = Server::start_on(store, config, metrics).await.unwrap();
     let router = routes.layer(from_fn_with_state(Edge::new(server.app().clone()), serve));
@@ -129,5 +130,5 @@ async fn every_answer_carries_the_request_id_and_the_security_headers() {
         assert!(response.headers().contains_key(name), "{name}");
     }
     assert!(!response.headers().contains_key("access-control-allow-origin"));
-    assert!(!behind.server.app().readiness.get(), "not serving yet");
+    assert!(!behind.server.app().health.readiness.get(), "not serving yet");
 }
