@@ -31,3 +31,5 @@ pub const COUNTER_CHECK_EVERY_READS: u32 = 100;
 pub const VERIFY_STEP_ROWS: i64 = 20_000;
 /// Differences that a report shows in full; all are counted.
 pub const VERIFY_EXAMPLES_MAX: usize = 20;
+/// Pairs and users with differences that can be looked at again.
+pub const VERIFY_SUSPECTS_MAX: usize = 100_000;

@@ -208,3 +208,51 @@ proptest! {
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+mod without_the_log {
+    //! Where the comparison cannot see what is on its way.
+
+    use tidings_community::relation::verify::{compare, compare_again};
+    use tidings_testkit::{database::Engine, on_every_engine};
+
+    use super::*;
+
+    on_every_engine!(what_is_on_its_way_is_a_suspect_until_it_is_applied, what_is_wrong_stays_a_difference);
+
+    async fn what_is_on_its_way_is_a_suspect_until_it_is_applied(engine: Engine) {
+        let world = World::on(engine, 30).await;
+        world.decide(&(2..=30).map(|from| follow(from, 1)).collect::<Vec<_>>()).await;
+        world.drain().await;
+        assert!(compare(&world.db).await.unwrap().is_clean());
+        world.decide(&[follow(1, 2), unfollow(5, 1), follow(5, 6)]).await;
+        let report = compare(&world.db).await.unwrap();
+        assert_eq!(report.differences[&Kind::MirrorMissing], 2);
+        assert_eq!(report.differences[&Kind::MirrorStatus], 1);
+        assert!(!compare_again(&world.db, report.suspects()).await.unwrap().is_clean());
+        world.drain().await;
+        // New ones are on their way by now; they are nobody's concern.
+        world.decide(&[follow(7, 8)]).await;
+        let again = compare_again(&world.db, report.suspects()).await.unwrap();
+        assert!(again.is_clean(), "{again:#?}");
+        assert_eq!((again.facts, again.mirror_rows), (3, 3));
+    }
+
+    async fn what_is_wrong_stays_a_difference(engine: Engine) {
+        let world = World::on(engine, 10).await;
+        world.decide(&(2..=10).map(|from| follow(from, 1)).collect::<Vec<_>>()).await;
+        world.drain().await;
+        for damage in [
+            "DELETE FROM follower WHERE from_user_id = 2",
+            "DELETE FROM following WHERE from_user_id = 3",
+            "UPDATE follower SET updated_at = 5 WHERE from_user_id = 4",
+            "DELETE FROM user_counter WHERE user_id = 6",
+        ] {
+            world.tamper(damage, vec![]).await;
+        }
+        crate::counters::store(&world, 7, Counters { followings: 5, ..Counters::default() }).await;
+        let report = compare(&world.db).await.unwrap();
+        let again = compare_again(&world.db, report.suspects()).await.unwrap();
+        assert_eq!(again.differences, report.differences);
+        assert_eq!(report.total(), 7, "{report:#?}");
+    }
+}

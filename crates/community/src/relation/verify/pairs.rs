@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Pair, UserId,
-    limits::{VERIFY_EXAMPLES_MAX, VERIFY_STEP_ROWS},
+    limits::{VERIFY_STEP_ROWS, VERIFY_SUSPECTS_MAX},
     relation::mirror::{self, Mirrored},
 };
 
@@ -89,7 +89,7 @@ async fn judge_unchanged(
 }
 
 /// Reports every way in which a mirror row differs from what it should be.
-fn compare_row(
+pub(super) fn compare_row(
     pair: Pair,
     expected: Option<Mirrored>,
     found: Option<Mirrored>,
@@ -123,7 +123,7 @@ async fn report_extra(conn: &mut Conn<'_>, number: u64, report: &mut Report) -> 
     let sql = "SELECT m.from_user_id, m.to_user_id FROM follower m \
                LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
                WHERE f.id IS NULL LIMIT ?";
-    let args = vec![i64::try_from(VERIFY_EXAMPLES_MAX).unwrap_or(i64::MAX).into()];
+    let args = vec![i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into()];
     let rows = conn.fetch("looking for mirror rows without facts", sql, args).await?;
     for row in &rows {
         report.add(Kind::MirrorExtra, read_pair(row)?, "no row", "a row");
@@ -139,11 +139,16 @@ async fn count(conn: &mut Conn<'_>, sql: &'static str) -> Result<u64> {
 }
 
 fn read(row: &Row) -> Result<(Pair, Mirrored, Option<Mirrored>)> {
-    let found = match row.int_or_null(7)? {
-        Some(_) => Some(read_state(row, 6)?),
-        None => None,
-    };
-    Ok((read_pair(row)?, read_state(row, 2)?, found))
+    Ok((read_pair(row)?, read_state(row, 2)?, read_state_or_null(row, 6)?))
+}
+
+/// Reads a pair and what the facts and the mirror say of it, if anything.
+pub(super) fn read_both(row: &Row) -> Result<(Pair, Option<Mirrored>, Option<Mirrored>)> {
+    Ok((read_pair(row)?, read_state_or_null(row, 2)?, read_state_or_null(row, 6)?))
+}
+
+fn read_state_or_null(row: &Row, first: usize) -> Result<Option<Mirrored>> {
+    row.int_or_null(first + 1)?.map(|_| read_state(row, first)).transpose()
 }
 
 fn read_pair(row: &Row) -> Result<Pair> {

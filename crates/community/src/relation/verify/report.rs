@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use tidings_backbone::log::Offset;
 
+use super::suspects::{Subject, Suspects};
 use crate::limits::VERIFY_EXAMPLES_MAX;
 
 /// A kind of difference.
@@ -94,6 +95,7 @@ pub struct Report {
     pub differences: BTreeMap<Kind, u64>,
     /// The first differences, at most [`VERIFY_EXAMPLES_MAX`].
     pub examples: Vec<Difference>,
+    suspects: Suspects,
 }
 
 impl Report {
@@ -106,6 +108,7 @@ impl Report {
             users: 0,
             differences: BTreeMap::new(),
             examples: Vec::new(),
+            suspects: Suspects::default(),
         }
     }
 
@@ -119,14 +122,21 @@ impl Report {
         self.differences.is_empty()
     }
 
+    /// What the differences are about, for [`super::compare_again`].
+    pub fn suspects(&self) -> &Suspects {
+        &self.suspects
+    }
+
     pub(super) fn add(
         &mut self,
         kind: Kind,
-        subject: impl fmt::Display,
+        subject: impl Into<Subject>,
         expected: impl fmt::Display,
         found: impl fmt::Display,
     ) {
         self.count(kind, 1);
+        let subject = subject.into();
+        self.suspects.add(subject);
         if self.examples.len() < VERIFY_EXAMPLES_MAX {
             let (subject, expected, found) = (subject.to_string(), expected.to_string(), found.to_string());
             self.examples.push(Difference { kind, subject, expected, found });

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{Conn, Result, db::Row};
+use tidings_backbone::{
+    Conn, Result,
+    db::{Row, Value},
+};
 
 use super::{Kind, Report, pending::Pending};
 use crate::{
     UserId,
     limits::VERIFY_STEP_ROWS,
-    relation::counters::{Stored, read_stored_after},
+    relation::counters::{Stored, read_stored, read_stored_after},
 };
 
 /// What is counted for one user.
@@ -32,6 +35,40 @@ pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut
     take_back(pending, &mut tallies);
     compare_lists(&tallies, report);
     compare_counters(conn, tallies, report).await
+}
+
+/// Compares the counters and the lists of some users. Who follows them has no index in the facts,
+/// so these are read as a whole all the same.
+pub(super) async fn compare_some(conn: &mut Conn<'_>, users: &[UserId], report: &mut Report) -> Result<()> {
+    if users.is_empty() {
+        return Ok(());
+    }
+    let mut tallies: Tallies = users.iter().map(|user| (*user, Tally::default())).collect();
+    let doing = "counting the lists of some";
+    let rows = conn.fetch_rows(doing, |input| count_some("following", "from_user_id", input), keys(users)).await?;
+    add_rows(&rows, &|tally, number| tally.followings += number, &mut tallies)?;
+    let rows = conn.fetch_rows(doing, |input| count_some("follower", "to_user_id", input), keys(users)).await?;
+    add_rows(&rows, &|tally, number| tally.follower_list += number, &mut tallies)?;
+    let mut all = Tallies::new();
+    tally_followers(conn, &mut all).await?;
+    for (user, tally) in &mut tallies {
+        tally.followers = all.get(user).map_or(0, |tally| tally.followers);
+    }
+    compare_lists(&tallies, report);
+    for (user, stored) in read_stored(conn, users).await? {
+        report.users += 1;
+        compare_counter(user, stored, tallies.remove(&user).unwrap_or_default(), report);
+    }
+    report_without_row(tallies, report);
+    Ok(())
+}
+
+fn count_some(table: &'static str, owner: &'static str, input: &str) -> String {
+    format!("SELECT {owner}, COUNT(*) FROM {table} WHERE {owner} IN ({input}) AND rel_status = 1 GROUP BY {owner}")
+}
+
+fn keys(users: &[UserId]) -> Vec<[Value; 1]> {
+    users.iter().map(|user| [(*user).into()]).collect()
 }
 
 /// Counts the active rows of each owner in the order of the table's list index, a step of owners
@@ -91,7 +128,7 @@ fn take_back(pending: &Pending, tallies: &mut Tallies) {
 fn compare_lists(tallies: &Tallies, report: &mut Report) {
     for (user, tally) in tallies {
         if tally.follower_list != tally.followers {
-            report.add(Kind::FollowerListLength, user, tally.followers, tally.follower_list);
+            report.add(Kind::FollowerListLength, *user, tally.followers, tally.follower_list);
         }
     }
 }
@@ -107,6 +144,11 @@ async fn compare_counters(conn: &mut Conn<'_>, mut tallies: Tallies, report: &mu
             compare_counter(user, stored, tallies.remove(&user).unwrap_or_default(), report);
         }
     }
+    report_without_row(tallies, report);
+    Ok(())
+}
+
+fn report_without_row(tallies: Tallies, report: &mut Report) {
     for (user, tally) in tallies {
         report.users += 1;
         // A user whom no applied event concerns has no row yet.
@@ -114,7 +156,6 @@ async fn compare_counters(conn: &mut Conn<'_>, mut tallies: Tallies, report: &mu
             report.add(Kind::CounterMissing, user, describe(tally.slots()), "no row");
         }
     }
-    Ok(())
 }
 
 fn compare_counter(user: UserId, stored: Stored, tally: Tally, report: &mut Report) {
