@@ -81,6 +81,8 @@ pub const MYSQL_ACQUIRE_TIME_MAX: Duration = Duration::from_secs(10);
 pub const MYSQL_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long one statement may take; after that the server counts as lost.
 pub const MYSQL_STATEMENT_TIME_MAX: Duration = Duration::from_secs(60);
+/// Bytes of the arguments of one statement on an encrypted connection, unless one row has more.
+pub const MYSQL_ENCRYPTED_STATEMENT_BYTES_MAX: usize = 14 * 1024;
 /// How long a statement waits for a row that another transaction has locked.
 pub const MYSQL_LOCK_TIME_MAX: Duration = Duration::from_secs(5);
 /// Time after which a connection that nobody used is not used again.

@@ -137,7 +137,8 @@ impl Conn<'_> {
     ) -> Result<u64> {
         let mut changed = 0;
         let mut rows = rows.into_iter();
-        for count in dialect::chunks(rows.len(), STATEMENT_ROWS_MAX) {
+        let rows_max = self.statement_rows_max(rows.as_slice());
+        for count in dialect::chunks(rows.len(), rows_max) {
             let args = rows.by_ref().take(count).flatten().collect();
             let sql = format!("{head} {} {tail}", dialect::row_placeholders(count, COLUMNS));
             changed += self.execute(doing, sql, args).await?;
@@ -158,7 +159,7 @@ impl Conn<'_> {
         rows: Vec<[Value; COLUMNS]>,
     ) -> Result<Vec<Row>> {
         let mut found = Vec::with_capacity(rows.len());
-        for part in rows.chunks(STATEMENT_ROWS_MAX) {
+        for part in rows.chunks(self.statement_rows_max(&rows)) {
             let (input, args) = match self {
                 Self::Sqlite(_) => dialect::input_values(part),
                 Self::Mysql(_) => dialect::input_json(part)?,
@@ -166,6 +167,13 @@ impl Conn<'_> {
             found.append(&mut self.fetch(doing, sql(&input), args).await?);
         }
         Ok(found)
+    }
+
+    fn statement_rows_max<const COLUMNS: usize>(&self, rows: &[[Value; COLUMNS]]) -> usize {
+        match self {
+            Self::Sqlite(_) => STATEMENT_ROWS_MAX,
+            Self::Mysql(session) => dialect::rows_within(session.statement_bytes_max(), rows),
+        }
     }
 
     /// Marks a point inside the transaction to which [`Conn::rollback_to_savepoint`] can return. It

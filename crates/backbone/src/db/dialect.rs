@@ -1,7 +1,7 @@
 //! The few texts that engines write differently.
 
 use super::Value;
-use crate::{Error, Result};
+use crate::{Error, Result, limits::STATEMENT_ROWS_MAX};
 
 /// A database engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Engine {
 /// Input rows as a query of placeholders, with its arguments. There are few distinct texts: some
 /// rows may be there twice.
 pub(super) fn input_values<const COLUMNS: usize>(rows: &[[Value; COLUMNS]]) -> (String, Vec<Value>) {
-    let count = padded(rows.len(), crate::limits::STATEMENT_ROWS_MAX);
+    let count = padded(rows.len(), STATEMENT_ROWS_MAX);
     let padding = rows.iter().cycle().skip(rows.len()).take(count - rows.len());
     let args = rows.iter().chain(padding).flatten().cloned().collect();
     (format!("VALUES {}", row_placeholders(count, COLUMNS)), args)
@@ -137,6 +137,14 @@ pub(super) fn chunks(total: usize, max: usize) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Rows of one statement whose arguments shall have `bytes_max`, by the size of a middling row: a power
+/// of two, so that few texts arise.
+pub(super) fn rows_within<const COLUMNS: usize>(bytes_max: usize, rows: &[[Value; COLUMNS]]) -> usize {
+    let bytes: usize = rows.iter().flatten().map(Value::wire_bytes).sum();
+    let fitting = bytes_max / (bytes / rows.len().max(1)).max(1);
+    1 << fitting.clamp(1, STATEMENT_ROWS_MAX).ilog2()
+}
+
 /// The number of rows of a statement that is to hold `count`, at most `max`, and may hold some twice.
 pub(super) fn padded(count: usize, max: usize) -> usize {
     if count <= EXACT_ROWS_MAX { count } else { count.next_power_of_two().min(max) }
@@ -164,6 +172,15 @@ mod tests {
             assert!((count..=512).contains(&padded(count, 512)));
         }
         assert_eq!(padded(300, 300), 300);
+    }
+
+    #[test]
+    fn rows_of_a_statement_keep_to_its_bytes() {
+        let rows = |count: usize, bytes: usize| vec![[Value::Bytes(vec![0; bytes])]; count];
+        assert_eq!(rows_within(usize::MAX, &rows(9, 1_000)), 512);
+        assert_eq!(rows_within(48 * 1024, &rows(600, 300)), 128);
+        assert_eq!(rows_within(48 * 1024, &rows(3, 200_000)), 1);
+        assert_eq!(rows_within(48 * 1024, &rows(0, 0)), 512);
     }
 
     #[test]

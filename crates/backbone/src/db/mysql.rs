@@ -10,10 +10,14 @@ mod session;
 
 use std::{str::FromStr as _, sync::Arc};
 
-use sqlx::{ConnectOptions as _, Connection as _, Row as _, mysql::MySqlConnectOptions};
+use sqlx::{
+    ConnectOptions as _, Connection as _, Row as _,
+    mysql::{MySqlConnectOptions, MySqlSslMode},
+};
 use tokio::sync::watch;
 
 use self::pool::{Health, Pool, Pooled, within};
+use self::session::Kind as ServerKind;
 pub(super) use self::session::{Session, int};
 use super::Engine;
 use crate::{
@@ -45,7 +49,8 @@ pub struct MysqlOptions {
 impl MysqlOptions {
     /// Reads an address: `mysql://user:password@host:3306/database`, with `?ssl-mode=VERIFY_IDENTITY`,
     /// `ssl-ca=FILE`, `ssl-cert=FILE`, `ssl-key=FILE` and `socket=FILE` as needed. Without a mode, TLS
-    /// is used where the server offers it, and its certificate is not checked.
+    /// is used where the server offers it, and its certificate is not checked; to the same machine it
+    /// is not used, since it would cost time and keep nobody out.
     ///
     /// # Errors
     /// When it cannot be read, names no database, or has an unknown parameter.
@@ -67,6 +72,9 @@ impl MysqlOptions {
         if connect.get_database().is_none() {
             return Err(refused("it names no database: mysql://user:password@host:port/database"));
         }
+        let has_mode = ["ssl-mode=", "sslmode="].iter().any(|name| parameters.contains(name));
+        let is_near = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(&connect.get_host());
+        let connect = if is_near && !has_mode { connect.ssl_mode(MySqlSslMode::Disabled) } else { connect };
         let connect = connect
             .statement_cache_capacity(STATEMENTS_MAX)
             // All of it is said in one statement of our own.
@@ -93,7 +101,7 @@ impl std::fmt::Debug for MysqlOptions {
 #[derive(Debug)]
 pub(super) struct Mysql {
     options: MysqlOptions,
-    engine: Engine,
+    kind: ServerKind,
     readers: Pool,
     writers: Pool,
 }
@@ -116,20 +124,20 @@ enum Kind {
 impl Mysql {
     /// Connects once, to learn which engine it is and whether it is fit to hold facts.
     pub(super) async fn open(options: MysqlOptions) -> Result<Self> {
-        let engine = within(MYSQL_CONNECT_TIME_MAX, look(&options.connect))
+        let kind = within(MYSQL_CONNECT_TIME_MAX, look(&options.connect))
             .await
             .and_then(|looked| looked)
             .map_err(Error::database("opening the database"))?;
         let health = Arc::new(Health::default());
         let pool =
-            |isolation, max| Pool::new(options.connect.clone(), settings(isolation), engine, Arc::clone(&health), max);
+            |isolation, max| Pool::new(options.connect.clone(), settings(isolation), kind, Arc::clone(&health), max);
         let readers = pool("REPEATABLE READ", options.readers_max);
         let writers = pool("READ COMMITTED", options.writers_max);
-        Ok(Self { options, engine, readers, writers })
+        Ok(Self { options, kind, readers, writers })
     }
 
     pub(super) fn engine(&self) -> Engine {
-        self.engine
+        self.kind.engine
     }
 
     pub(super) async fn read(&self) -> Result<MysqlTx> {
@@ -245,7 +253,7 @@ fn settings(isolation: &str) -> String {
 const GATHERED_BYTES_MAX: u32 = 16 << 20;
 
 /// Which engine it is; says what makes it unfit to hold facts.
-async fn look(connect: &MySqlConnectOptions) -> Result<Engine, sqlx::Error> {
+async fn look(connect: &MySqlConnectOptions) -> Result<ServerKind, sqlx::Error> {
     let mut connection = connect.connect().await?;
     let sql = "SELECT VERSION(), CAST(@@innodb_flush_log_at_trx_commit AS SIGNED), CAST(@@sync_binlog AS SIGNED), \
                CAST(@@log_bin AS SIGNED)";
@@ -267,6 +275,8 @@ async fn look(connect: &MySqlConnectOptions) -> Result<Engine, sqlx::Error> {
     if setting(3)? != 0 && setting(2)? != 1 {
         tracing::warn!("sync_binlog is not 1: after a power cut the binlog may lack what was acknowledged");
     }
+    let cipher = sqlx::query("SHOW SESSION STATUS LIKE 'Ssl_cipher'").fetch_optional(&mut connection).await?;
+    let cipher = cipher.map(|row| row.try_get_unchecked::<String, _>(1)).transpose()?;
     connection.close().await?;
-    Ok(engine)
+    Ok(ServerKind { engine, is_encrypted: cipher.is_some_and(|cipher| !cipher.is_empty()) })
 }

@@ -13,6 +13,18 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
+impl Value {
+    /// Bytes it takes on the way to a server, roughly.
+    pub(super) fn wire_bytes(&self) -> usize {
+        match self {
+            Self::Null => 2,
+            Self::Int(_) => 10,
+            Self::Text(text) => text.len() + 5,
+            Self::Bytes(bytes) => bytes.len() + 5,
+        }
+    }
+}
+
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Self::Int(number)

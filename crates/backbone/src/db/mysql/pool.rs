@@ -16,11 +16,10 @@ use std::{
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::session::{Session, is_lost};
+use super::session::{Kind, Session, is_lost};
 use crate::{
     Error, Result,
     clock::Stopwatch,
-    db::Engine,
     limits::{MYSQL_ACQUIRE_TIME_MAX, MYSQL_CONNECT_TIME_MAX, MYSQL_IDLE_TIME_MAX},
 };
 
@@ -46,7 +45,7 @@ struct Shared {
     options: MySqlConnectOptions,
     /// Said once on each connection.
     settings: String,
-    engine: Engine,
+    kind: Kind,
     health: Arc<Health>,
     permits: Arc<Semaphore>,
     permits_max: u32,
@@ -74,13 +73,13 @@ impl Pool {
     pub(super) fn new(
         options: MySqlConnectOptions,
         settings: String,
-        engine: Engine,
+        kind: Kind,
         health: Arc<Health>,
         connections_max: u32,
     ) -> Self {
         let permits = Arc::new(Semaphore::new(connections_max as usize));
         let idle = Mutex::default();
-        Self(Arc::new(Shared { options, settings, engine, health, permits, permits_max: connections_max, idle }))
+        Self(Arc::new(Shared { options, settings, kind, health, permits, permits_max: connections_max, idle }))
     }
 
     /// A connection, the one used last if there is one: its statements are prepared.
@@ -142,7 +141,7 @@ impl Pooled {
     #[expect(clippy::expect_used, reason = "only giving it back takes the connection, and that ends this")]
     pub(super) fn session(&mut self) -> Session<'_> {
         let connection = self.connection.as_mut().expect("a connection in use is there");
-        Session::watched(connection, self.pool.0.engine, &mut self.in_flight, &self.pool.0.health)
+        Session::watched(connection, self.pool.0.kind, &mut self.in_flight, &self.pool.0.health)
     }
 
     /// Whether the answers to all statements were read: only then can it be used again.
@@ -172,6 +171,6 @@ pub(super) async fn within<F: Future>(time: Duration, future: F) -> Result<F::Ou
 impl std::fmt::Debug for Shared {
     /// Without the options: they hold a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("engine", &self.engine).finish_non_exhaustive()
+        f.debug_struct("Shared").field("kind", &self.kind).finish_non_exhaustive()
     }
 }

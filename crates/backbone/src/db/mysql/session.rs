@@ -13,15 +13,22 @@ use crate::{
     Error, Result,
     db::{Engine, Row, Value},
     error::mysql,
-    limits::MYSQL_STATEMENT_TIME_MAX,
+    limits::{MYSQL_ENCRYPTED_STATEMENT_BYTES_MAX, MYSQL_STATEMENT_TIME_MAX},
 };
 
 /// A connection inside a transaction.
 #[derive(Debug)]
 pub struct Session<'c> {
     connection: &'c mut MySqlConnection,
-    engine: Engine,
+    kind: Kind,
     watch: Option<Watch<'c>>,
+}
+
+/// What all connections to one server have in common.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::db) struct Kind {
+    pub(super) engine: Engine,
+    pub(super) is_encrypted: bool,
 }
 
 /// What the pool wants to know of a connection of its own.
@@ -34,25 +41,32 @@ struct Watch<'c> {
 impl<'c> Session<'c> {
     /// A connection of an application's own. Its texts are the same for both engines.
     pub(in crate::db) fn foreign(connection: &'c mut MySqlConnection) -> Self {
-        Self { connection, engine: Engine::Mysql, watch: None }
+        Self { connection, kind: Kind { engine: Engine::Mysql, is_encrypted: true }, watch: None }
     }
 
     pub(super) fn watched(
         connection: &'c mut MySqlConnection,
-        engine: Engine,
+        kind: Kind,
         in_flight: &'c mut bool,
         health: &'c Arc<Health>,
     ) -> Self {
-        Self { connection, engine, watch: Some(Watch { in_flight, health }) }
+        Self { connection, kind, watch: Some(Watch { in_flight, health }) }
     }
 
     pub(in crate::db) fn engine(&self) -> Engine {
-        self.engine
+        self.kind.engine
+    }
+
+    /// Bytes of arguments that one statement should have at most. What is encrypted leaves in pieces of
+    /// 16 KiB, and the driver's sockets do not send a second small piece before the first is
+    /// acknowledged, which servers take 40 ms to do: so a statement is to be one piece.
+    pub(in crate::db) fn statement_bytes_max(&self) -> usize {
+        if self.kind.is_encrypted { MYSQL_ENCRYPTED_STATEMENT_BYTES_MAX } else { usize::MAX }
     }
 
     pub(in crate::db) fn reborrow(&mut self) -> Session<'_> {
         let watch = self.watch.as_mut().map(|watch| Watch { in_flight: watch.in_flight, health: watch.health });
-        Session { connection: self.connection, engine: self.engine, watch }
+        Session { connection: self.connection, kind: self.kind, watch }
     }
 
     /// Says what cannot be prepared, such as the beginning or end of a transaction.
