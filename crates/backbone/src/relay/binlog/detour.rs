@@ -20,7 +20,7 @@ use super::{
 use crate::{
     Error, Result,
     limits::RELAY_PAYLOAD_BYTES_MAX,
-    relay::{Partial, Position, outlet::is_void},
+    relay::{Partial, Position, Refusal, outlet::is_void},
 };
 
 /// Which transaction is read, and why.
@@ -71,7 +71,7 @@ impl Reader {
             match self.side_step(&mut side).await {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
-                Err(error @ Error::BinlogRefused { .. }) => {
+                Err(error @ Error::BinlogRefused { refusal: Refusal::Purged | Refusal::BadPosition, .. }) => {
                     let (gtid, error) = (&side.detour.gtid, Error::chain(&error));
                     return Ok(Some(format!("the transaction {gtid} cannot be read again: {error}")));
                 }
