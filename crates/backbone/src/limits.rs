@@ -155,6 +155,16 @@ pub const RELAY_BACKOFF_MAX: Duration = Duration::from_secs(5);
 pub const RELAY_LEASE_LOOK_GAP: Duration = Duration::from_secs(1);
 /// Time after which the source takes the lease from a holder that is silent.
 pub const RELAY_LEASE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Polling relays of one group.
+pub const RELAY_POLLERS_MAX: u32 = 16;
+/// Rows of one batch of a polling relay.
+pub const RELAY_POLL_ROWS_MAX: u64 = 500;
+/// Time after which a polling relay looks for new columns of an outbox.
+pub const RELAY_POLL_COLUMNS_GAP: Duration = Duration::from_secs(10);
+/// Pause between two looks of a polling relay while there is something to relay.
+pub const RELAY_POLL_GAP_MIN: Duration = Duration::from_millis(20);
+/// Longest pause while there is nothing; each look in vain doubles it.
+pub const RELAY_POLL_GAP_MAX: Duration = Duration::from_millis(320);
 
 /// Time one command to Redis may take.
 pub const REDIS_COMMAND_TIME_MAX: Duration = Duration::from_secs(10);

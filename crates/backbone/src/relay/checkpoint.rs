@@ -29,9 +29,9 @@ pub struct Checkpoint {
     /// Keys whose later rows go to the dead letters too, because an earlier one did.
     #[serde(default, skip_serializing_if = "Parked::is_empty")]
     pub parked: Parked,
-    /// Rows that the polling relay has published and must delete before it publishes more.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sent: Vec<i64>,
+    /// What the polling relay has published last, and strikes off before it publishes more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Sent>,
 }
 
 /// The version of the stored form.
@@ -88,6 +88,15 @@ pub struct Recovery {
     /// been read already. Nothing while rows are being read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Position>,
+}
+
+/// Rows of one outbox table that are in the log, whether they are struck off or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// The database and the name of the table, with a dot between them.
+    pub table: String,
+    /// The values of its `seq` column.
+    pub rows: Vec<u64>,
 }
 
 /// Which rows of one outbox table were published.

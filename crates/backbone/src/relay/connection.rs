@@ -67,6 +67,12 @@ impl Connection {
         in_time(RELAY_QUESTION_TIME_MAX, self.conn.query_drop(sql)).await?.map_err(failed(doing))
     }
 
+    /// Runs a statement, and answers how many rows it changed.
+    pub(super) async fn execute(&mut self, doing: &'static str, sql: &str) -> Result<u64> {
+        self.run(doing, sql).await?;
+        Ok(self.conn.affected_rows())
+    }
+
     pub(super) async fn first<T>(
         &mut self,
         doing: &'static str,

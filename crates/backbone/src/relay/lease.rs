@@ -130,7 +130,7 @@ async fn lock(address: &Address, name: &str) -> Result<Option<Connection>> {
 }
 
 /// The name of the group's lock. MySQL takes 64 bytes at most.
-fn lock_name(group: &str) -> String {
+pub(super) fn lock_name(group: &str) -> String {
     const BYTES_MAX: usize = 64;
     let name = format!("tidings-relay:{group}");
     if name.len() <= BYTES_MAX {

@@ -19,9 +19,14 @@ pub(super) fn name(name: &str) -> String {
 
 /// The columns as they must be asked for: labels of ENUM and SET as numbers, as the binlog has them.
 pub(super) fn columns(columns: &[Described]) -> String {
+    columns_of("outbox", columns)
+}
+
+/// The same of the table with that alias.
+pub(super) fn columns_of(alias: &str, columns: &[Described]) -> String {
     let column = |described: &Described| match described.data_type.as_str() {
-        "enum" | "set" => format!("CAST({} AS UNSIGNED)", name(&described.column.name)),
-        _ => name(&described.column.name),
+        "enum" | "set" => format!("CAST({alias}.{} AS UNSIGNED)", name(&described.column.name)),
+        _ => format!("{alias}.{}", name(&described.column.name)),
     };
     columns.iter().map(column).collect::<Vec<_>>().join(", ")
 }
@@ -30,7 +35,7 @@ pub(super) fn columns(columns: &[Described]) -> String {
 pub(super) fn page(outbox: &OutboxTable, described: &[Described], has_end: bool, rows: u64) -> String {
     let (table, seq) = (quoted(&outbox.database, &outbox.name), name(&outbox.columns.seq));
     let end = if has_end { format!(" AND {seq} <= ?") } else { String::new() };
-    format!("SELECT {} FROM {table} WHERE {seq} >= ?{end} ORDER BY {seq} LIMIT {rows}", columns(described))
+    format!("SELECT {} FROM {table} AS outbox WHERE {seq} >= ?{end} ORDER BY {seq} LIMIT {rows}", columns(described))
 }
 
 /// The number in a column.
@@ -44,8 +49,17 @@ pub(super) fn number(values: &[Value<'_>], place: Option<usize>) -> Option<u64> 
 
 /// The values of a row that was asked for by [`columns`], with the session's time zone at UTC.
 pub(super) fn values(row: mysql_async::Row, described: &[Described]) -> Result<Vec<Value<'static>>> {
-    let answers = mysql_async::Row::unwrap(row);
-    answers.into_iter().zip(described).map(|(answer, described)| value(answer, described)).collect()
+    values_behind(row, 0, described)
+}
+
+/// The same of a row in which so many other columns stand before them.
+pub(super) fn values_behind(
+    mut row: mysql_async::Row,
+    before: usize,
+    described: &[Described],
+) -> Result<Vec<Value<'static>>> {
+    let mut answer = |column: usize| row.take(before + column).unwrap_or(Answer::NULL);
+    described.iter().enumerate().map(|(column, described)| value(answer(column), described)).collect()
 }
 
 fn value(answer: Answer, described: &Described) -> Result<Value<'static>> {

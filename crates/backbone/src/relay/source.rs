@@ -102,7 +102,7 @@ impl Drop for Source {
 
 impl Options {
     /// The outbox tables, each with its database.
-    fn outboxes(&self, address: &Address) -> Result<Arc<[super::OutboxTable]>> {
+    pub(super) fn outboxes(&self, address: &Address) -> Result<Arc<[super::OutboxTable]>> {
         let stopped = |reason: &str| Err(Error::RelayStopped { reason: reason.to_owned() });
         if self.tables.is_empty() {
             return stopped("no outbox table is named");

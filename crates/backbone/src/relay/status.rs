@@ -94,7 +94,10 @@ impl Live {
 
     pub(super) fn written(&self, checkpoint: &Checkpoint, records: usize, dead: usize) {
         self.0.send_modify(|status| {
-            status.position = Some(checkpoint.position.clone());
+            // Polling has no position.
+            if !checkpoint.position.file.is_empty() {
+                status.position = Some(checkpoint.position.clone());
+            }
             status.at_ms = Some(checkpoint.at_ms);
             status.waiting_since_ms = None;
             status.records += records as u64;

@@ -3,6 +3,7 @@
 mod failover;
 mod outage;
 mod path;
+mod poll;
 mod servers;
 mod tables;
 mod transactions;

@@ -145,7 +145,7 @@ async fn a_purged_binlog_is_made_up_for_from_the_table(mut own: Own) {
     for _ in 0..4 {
         relay.step().await;
         seen.extend(relay.numbers());
-        relay = Collector::start(options.clone(), relay.checkpoint);
+        relay = relay.restarted();
     }
     relay.until_checkpoint(|checkpoint| checkpoint.recovery.is_none()).await;
     writer.stop().await;

@@ -48,7 +48,7 @@ async fn a_restart_goes_on_behind_the_checkpoint(mut world: World) {
             relay.until(if round > 0 { 1 } else { 0 }).await;
         }
         seen.extend(relay.numbers());
-        relay = world.collect(relay.checkpoint);
+        relay = relay.restarted();
     }
     relay.until(next as usize - seen.len()).await;
     seen.extend(relay.numbers());
@@ -79,7 +79,7 @@ async fn a_transaction_larger_than_a_batch_comes_in_pieces_and_goes_on_after_a_c
         if seen.len() >= 1_011 {
             break;
         }
-        relay = super::world::Collector::start(options.clone(), relay.checkpoint);
+        relay = relay.restarted();
     }
     assert_eq!(seen, (0..1_011).collect::<Vec<_>>());
 }

@@ -54,13 +54,15 @@ async fn a_prepared_transaction_outlives_a_restart_of_the_relay(mut world: World
     relay.until_checkpoint(has_prepared).await;
     let mut options = world.options();
     options.batch_records_max = 50;
-    let mut relay = Collector::start(options.clone(), relay.checkpoint);
+    let checkpoint = relay.checkpoint.clone();
+    drop(relay);
+    let mut relay = Collector::start(options, checkpoint);
     world.sql(format!("XA COMMIT {name}")).await;
     let mut numbers = Vec::new();
     while numbers.len() < 600 {
         relay.step().await;
         numbers.extend(relay.numbers());
-        relay = Collector::start(options.clone(), relay.checkpoint);
+        relay = relay.restarted();
     }
     relay.until_checkpoint(|checkpoint| !has_prepared(checkpoint)).await;
     numbers.extend(relay.numbers());
@@ -167,7 +169,7 @@ async fn a_crash_after_every_row_of_a_transaction_over_two_tables_loses_and_doub
     while numbers.len() < 12 {
         relay.step().await;
         numbers.extend(relay.numbers());
-        relay = Collector::start(options.clone(), relay.checkpoint);
+        relay = relay.restarted();
     }
     assert_eq!(numbers, [0, 100, 1, 101, 2, 102, 6, 106, 7, 107, 8, 108]);
 }
@@ -241,8 +243,7 @@ async fn the_position_knows_all_domains_of_mariadb_so_none_is_given_anew() {
     let mut relay = world.collect(None);
     relay.until(3).await;
     for (domain, start) in [(0, 3), (5, 6), (7, 9), (0, 12)] {
-        let checkpoint = relay.checkpoint.take();
-        relay = world.collect(checkpoint);
+        relay = relay.restarted();
         world.sql(format!("SET SESSION gtid_domain_id = {domain}")).await;
         world.emit(start..start + 3).await;
         relay.until(3).await;

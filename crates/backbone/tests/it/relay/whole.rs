@@ -60,7 +60,7 @@ impl Running {
 }
 
 /// The numbers of the events in the log, and each key's in order.
-fn numbers(found: &[Found]) -> Vec<u64> {
+pub(crate) fn numbers(found: &[Found]) -> Vec<u64> {
     let mut keys: HashMap<Option<Vec<u8>>, u64> = HashMap::new();
     let mut numbers = Vec::new();
     for record in found {

@@ -126,6 +126,7 @@ pub(crate) fn insert(numbers: impl IntoIterator<Item = u64>) -> String {
 /// Takes batches as a sink would: records and checkpoint in one step.
 pub(crate) struct Collector {
     source: Source,
+    options: Options,
     pub(crate) records: Vec<Record>,
     pub(crate) checkpoint: Option<Checkpoint>,
     pub(crate) largest_batch: usize,
@@ -134,8 +135,15 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn start(options: Options, checkpoint: Option<Checkpoint>) -> Self {
         let formatter = Formatter::new(&[Route::default()], "tidings", Clock::system(), 1_000_000).unwrap();
-        let source = Source::start(options, formatter, checkpoint.clone(), Clock::system()).unwrap();
-        Self { source, records: Vec::new(), checkpoint, largest_batch: 0 }
+        let source = Source::start(options.clone(), formatter, checkpoint.clone(), Clock::system()).unwrap();
+        Self { source, options, records: Vec::new(), checkpoint, largest_batch: 0 }
+    }
+
+    /// As a process that was killed and started again: behind the last batch that was taken.
+    pub(crate) fn restarted(self) -> Self {
+        let Self { source, options, checkpoint, .. } = self;
+        drop(source);
+        Self::start(options, checkpoint)
     }
 
     /// Takes one batch.

@@ -1,0 +1,137 @@
+//! Batches into the sink, as often as it takes.
+
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Checkpoint, DeadLetter, Parked, Record, Sink, State,
+    backoff::Backoff,
+    dead_letter::{WAITS, set_aside},
+    sink::WriteError,
+    status::Live,
+};
+use crate::{Error, Result, clock::Stopwatch, telemetry};
+
+/// The sink, and what is known of its refusals.
+#[derive(Debug)]
+pub(super) struct Writer {
+    sink: Sink,
+    /// For the log.
+    group: String,
+    live: Live,
+    /// Keys that were parked because the sink refused a record, which the source does not know of.
+    refused: Parked,
+}
+
+/// When to stop trying.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stop {
+    /// The right to write is somebody else's.
+    pub(super) lost: CancellationToken,
+    /// The relay is being stopped.
+    pub(super) shutdown: CancellationToken,
+}
+
+/// Why nothing is written any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Another relay is the active one, or should be.
+    StepDown(&'static str),
+    /// The relay is being stopped.
+    Shutdown,
+}
+
+impl Stop {
+    pub(super) fn ended(&self) -> Option<Ended> {
+        if self.shutdown.is_cancelled() {
+            return Some(Ended::Shutdown);
+        }
+        self.lost.is_cancelled().then_some(Ended::StepDown("another relay has its lease"))
+    }
+
+    /// Waits for it.
+    pub(super) async fn wait(&self) -> Ended {
+        tokio::select! {
+            () = self.shutdown.cancelled() => Ended::Shutdown,
+            () = self.lost.cancelled() => Ended::StepDown("another relay has its lease"),
+        }
+    }
+}
+
+impl Writer {
+    pub(super) fn new(sink: Sink, group: String, live: Live) -> Self {
+        Self { sink, group, live, refused: Parked::default() }
+    }
+
+    /// Fences whoever wrote before, and answers the last checkpoint.
+    pub(super) async fn take_over(&mut self, stop: &Stop) -> Result<Result<Option<Checkpoint>, Ended>> {
+        self.refused = Parked::default();
+        let mut backoff = Backoff::new();
+        loop {
+            match self.sink.take_over().await {
+                Ok(checkpoint) => return Ok(Ok(checkpoint)),
+                Err(error) if error.is_transient() => self.back_off(&mut backoff, &error, stop).await,
+                Err(error) => return Err(error),
+            }
+            if let Some(ended) = stop.ended() {
+                return Ok(Err(ended));
+            }
+        }
+    }
+
+    /// Writes a batch in one step, and answers why not if it was to stop before.
+    pub(super) async fn write(
+        &mut self,
+        records: &mut Vec<Record>,
+        dead: &mut Vec<DeadLetter>,
+        checkpoint: &mut Checkpoint,
+        stop: &Stop,
+    ) -> Result<Option<Ended>> {
+        let stopwatch = Stopwatch::start();
+        let mut backoff = Backoff::new();
+        self.set_waiting_aside(records, dead);
+        loop {
+            self.refused.add_to(&mut checkpoint.parked)?;
+            match self.sink.write(records, dead, checkpoint).await {
+                Ok(()) => break,
+                Err(WriteError::Fenced) => return Ok(Some(Ended::StepDown("another relay has taken over"))),
+                Err(WriteError::Refused { record, reason }) => {
+                    set_aside(records, record, reason, &mut self.refused, dead)?;
+                    continue;
+                }
+                Err(WriteError::Retriable(error)) => self.back_off(&mut backoff, &error, stop).await,
+                Err(WriteError::Fatal(error)) => return Err(error),
+            }
+            if let Some(ended) = stop.ended() {
+                return Ok(Some(ended));
+            }
+        }
+        if backoff.has_stepped() {
+            self.live.active();
+        }
+        telemetry::relay_batch(records.len(), dead.len(), stopwatch.seconds());
+        self.live.written(checkpoint, records.len(), dead.len());
+        Ok(None)
+    }
+
+    /// Records of keys that are parked wait behind the record that the sink refused.
+    fn set_waiting_aside(&self, records: &mut Vec<Record>, dead: &mut Vec<DeadLetter>) {
+        if self.refused.is_empty() {
+            return;
+        }
+        let waiting = records.extract_if(.., |record| self.refused.contains(&record.order_key));
+        let letters: Vec<_> = waiting.map(|record| DeadLetter::of_record(&record, WAITS.to_owned())).collect();
+        dead.splice(..0, letters);
+    }
+
+    async fn back_off(&self, backoff: &mut Backoff, error: &Error, stop: &Stop) {
+        let pause = backoff.step();
+        let (error, pause_ms) = (Error::chain(error), pause.as_millis());
+        tracing::warn!(group = self.group, error, pause_ms, "the relay's sink is away; trying again");
+        telemetry::relay_backoff();
+        self.live.state(State::BackingOff, Some(error));
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ended = stop.wait() => {}
+        }
+    }
+}
