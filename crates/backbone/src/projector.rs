@@ -36,9 +36,10 @@ pub trait Projector: Send + Sync + 'static {
     /// one key come in commit order. Set-based statements make it fast.
     async fn apply(&self, batch: &[Recorded], conn: Conn<'_>) -> Result<(), ApplyError>;
 
-    /// Called after the transaction of `batch` has committed, to refresh caches. It may be missed
-    /// in a crash and is cut short after [`crate::limits::PROJECTOR_COMMITTED_TIME_MAX`], so nothing
-    /// that must not be lost belongs here.
+    /// Called after a transaction has committed, to refresh caches. `batch` has the events that were
+    /// applied in it, and none that was parked: of each, the last call of `apply` is the one that was
+    /// committed. It may be missed in a crash and is cut short after
+    /// [`crate::limits::PROJECTOR_COMMITTED_TIME_MAX`], so nothing that must not be lost belongs here.
     async fn committed(&self, batch: &[Recorded]) {
         let _ = batch;
     }

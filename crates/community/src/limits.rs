@@ -24,6 +24,21 @@ pub const TOP_PAGE_FOLLOWERS_MIN: u32 = 1_000;
 /// Accounts whose first page is kept in memory; one takes some 8 KB.
 pub const TOP_PAGE_ACCOUNTS_MAX: u64 = 1_000;
 
+/// Lines of a list that Redis keeps; of a longer list, the first.
+pub const HOT_LIST_ENTRIES_MAX: usize = 5_000;
+/// Time for which Redis keeps what nobody renews; a tenth more or less.
+pub const HOT_KEEP_TIME: Duration = Duration::from_hours(2);
+/// Time after a change in which a list of facts is not loaded. No commit takes longer.
+pub const HOT_FENCE_TIME: Duration = Duration::from_secs(30);
+/// Time that loading a list may take; what comes later is not kept.
+pub const HOT_LOAD_TIME_MAX: Duration = Duration::from_secs(5);
+/// Time for which a counter is answered from Redis without asking the database.
+pub const HOT_COUNTERS_TIME: Duration = Duration::from_secs(1);
+/// Users whose lists and counters one call of Redis changes.
+pub const HOT_CALL_USERS_MAX: usize = 128;
+/// Batches of a projector that wait to be known as committed.
+pub const HOT_APPLIED_MAX: usize = 256;
+
 /// One read of a counter in this many recounts it.
 pub const COUNTER_CHECK_EVERY_READS: u32 = 100;
 

@@ -11,6 +11,8 @@
 pub mod bucket;
 pub mod counters;
 pub mod facts;
+pub mod hot;
+pub mod lists;
 mod mirror;
 pub mod projection;
 pub mod read;

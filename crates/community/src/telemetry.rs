@@ -31,3 +31,23 @@ pub(crate) fn top_page(hit: bool) {
 pub(crate) fn bucket(answered_by: &'static str) {
     counter!("tidings_bucket_takes_total", "answered_by" => answered_by).increment(1);
 }
+
+/// Redis was asked for a part of a list, or given one.
+pub(crate) fn hot_list(list: &'static str, outcome: &'static str) {
+    counter!("tidings_hot_lists_total", "list" => list, "outcome" => outcome).increment(1);
+}
+
+/// A list from Redis was, or was not, as new as the database.
+pub(crate) fn hot_list_checked(is_new: bool) {
+    counter!("tidings_hot_lists_checked_total", "hit" => if is_new { "true" } else { "false" }).increment(1);
+}
+
+/// Redis was asked for counters.
+pub(crate) fn hot_counters(outcome: &'static str) {
+    counter!("tidings_hot_counters_total", "outcome" => outcome).increment(1);
+}
+
+/// Redis was told, or could not be told, what a commit changed for so many users.
+pub(crate) fn hot_refresh(outcome: &'static str, users: usize) {
+    counter!("tidings_hot_refreshes_total", "outcome" => outcome).increment(users as u64);
+}

@@ -36,17 +36,22 @@ impl Applier<'_> {
     }
 
     /// Applies a batch on `conn`: events of parked keys are appended behind them, and an event at
-    /// fault parks its key. An error is never an event's own; the transaction must not commit.
-    pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<()> {
+    /// fault parks its key. Answers the events that were applied. An error is never an event's own;
+    /// the transaction must not commit.
+    pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Vec<Recorded>> {
         let keys = events.iter().map(|recorded| recorded.event.key.as_str());
         let mut parked = parking::parked_among(conn, self.owner(), keys).await?;
         let mut left = vec![Cow::Borrowed(events)];
+        let mut applied = Vec::with_capacity(events.len());
         while let Some(part) = left.pop() {
             let ready = if parked.is_empty() { part } else { self.append_parked(conn, &part, &parked).await?.into() };
             if ready.is_empty() {
                 continue;
             }
-            let Err(error) = self.attempt(conn, &ready).await? else { continue };
+            let Err(error) = self.attempt(conn, &ready).await? else {
+                applied.extend_from_slice(&ready);
+                continue;
+            };
             if let [failed] = &*ready {
                 self.park(conn, failed, &error).await?;
                 parked.insert(failed.event.key.clone());
@@ -56,7 +61,7 @@ impl Applier<'_> {
                 left.push(first.to_vec().into());
             }
         }
-        Ok(())
+        Ok(applied)
     }
 
     /// Tries a batch inside a savepoint. The inner error is an event's own, and nothing of the

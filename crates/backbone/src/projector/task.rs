@@ -2,6 +2,7 @@
 //! parked keys again.
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -231,36 +232,36 @@ impl Task {
         let stopwatch = Stopwatch::start();
         let mine = self.select(batch);
 
-        let tx = match self.applied(&mine, lot).await {
+        let (tx, applied) = match self.applied(&mine, lot).await {
             Err(error @ Error::ApplyTimedOut { .. }) => return self.after_time_out(at, count, &mine, error).await,
             applied => applied?,
         };
         self.commit(tx, at, last).await?;
-        self.applier().committed(&mine).await;
+        self.applier().committed(&applied).await;
         self.batch_events_max = (self.batch_events_max * 2).min(self.plan.options.batch_events_max);
         telemetry::projector_batch(self.name(), count, stopwatch.seconds());
         telemetry::projector_delay(self.name(), (self.plan.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
         Ok(Step::Done)
     }
 
-    /// A transaction that holds the effects of `events`, and parks those at fault.
-    async fn applied(&self, events: &[Recorded], lot: &Lot) -> Result<Tx> {
+    /// A transaction that holds the effects of `events`, and parks those at fault; and those that it applied.
+    async fn applied<'e>(&self, events: &'e [Recorded], lot: &Lot) -> Result<(Tx, Cow<'e, [Recorded]>)> {
         let applier = self.applier();
         let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         if events.is_empty() {
-            return Ok(tx);
+            return Ok((tx, Cow::Borrowed(events)));
         }
         // Nearly always nothing is parked and nothing fails; then no care costs anything. That nothing was parked
         // since the look at the lot is sure: whoever parks moves the position, and the commit would fail.
         if lot.is_empty {
             if applier.call(&mut tx.conn(), events).await?.is_ok() {
-                return Ok(tx);
+                return Ok((tx, Cow::Borrowed(events)));
             }
             tx.rollback().await?;
             tx = self.plan.db.write(Durability::Rebuildable).await?;
         }
-        applier.apply(&mut tx.conn(), events).await?;
-        Ok(tx)
+        let applied = applier.apply(&mut tx.conn(), events).await?;
+        Ok((tx, Cow::Owned(applied)))
     }
 
     /// A batch that was not applied in its time is tried again with half its events; an event that

@@ -23,7 +23,7 @@ pub use codec::{Counters, SLOTS_BYTES};
 pub use reader::CounterReader;
 
 pub(super) use recount::recount;
-pub(super) use store::{Stored, read_stored, read_stored_after};
+pub(super) use store::{Stored, raise_changes, read_stored, read_stored_after};
 
 use crate::{UserId, telemetry};
 

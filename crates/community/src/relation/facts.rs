@@ -5,6 +5,8 @@
 
 mod state;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use tidings_backbone::{Conn, Error, EventIds, Result, ledger::Decide, outbox};
 use tidings_event::{
@@ -13,7 +15,7 @@ use tidings_event::{
 };
 
 use self::state::{Known, States};
-use super::Pair;
+use super::{Pair, counters, hot::Hot};
 use crate::UserId;
 
 /// What is asked.
@@ -70,12 +72,19 @@ impl Command {
 #[derive(Debug)]
 pub struct Relation {
     ids: EventIds,
+    hot: Option<Hot>,
 }
 
 impl Relation {
     /// A graph that takes event ids from `ids`.
     pub fn new(ids: EventIds) -> Self {
-        Self { ids }
+        Self { ids, hot: None }
+    }
+
+    /// The same, where lists are kept in `hot`: it is told of each change before the commit.
+    #[must_use]
+    pub fn with_cache(self, hot: Hot) -> Self {
+        Self { hot: Some(hot), ..self }
     }
 }
 
@@ -99,13 +108,27 @@ impl Decide for Relation {
         for command in commands {
             answers.push(self.decide_one(command, at, &mut states, &mut events)?);
         }
+        let unfenced = self.fence(commands, &answers).await;
         states.store(&mut conn).await?;
-        outbox::emit(conn, events).await?;
+        outbox::emit(conn.reborrow(), events).await?;
+        // Last, since projectors wait for these rows.
+        counters::raise_changes(&mut conn, &unfenced).await?;
         Ok(answers)
     }
 }
 
 impl Relation {
+    /// Has the kept lists of those whose followings change ended. Answers whose lists may still be served: for
+    /// them the number that a list is checked by is raised in the same transaction.
+    async fn fence(&self, commands: &[&Command], answers: &[Result<Outcome, Refusal>]) -> Vec<UserId> {
+        let Some(hot) = &self.hot else { return Vec::new() };
+        let changed = commands.iter().zip(answers).filter(|(_, answer)| answer.is_ok_and(|outcome| outcome.changed));
+        let owners: BTreeSet<UserId> = changed.map(|(command, _)| command.from).collect();
+        let owners: Vec<UserId> = owners.into_iter().collect();
+        let fenced = if owners.is_empty() { Ok(()) } else { hot.fence_followings(&owners).await };
+        if fenced.is_err() { owners } else { Vec::new() }
+    }
+
     fn decide_one(
         &self,
         command: &Command,

@@ -23,8 +23,12 @@ use tidings_backbone::{
     projector::{ApplyError, Projector},
 };
 
-use self::fold::Step;
-use super::{EVENT_TYPES, counters, mirror};
+use self::fold::{Folded, Step};
+use super::{
+    EVENT_TYPES, counters,
+    hot::{Hot, RefreshingProjector},
+    mirror,
+};
 use crate::telemetry;
 
 /// Name of the projector; its position is stored under it.
@@ -45,14 +49,27 @@ impl Projector for RelationProjector {
     }
 
     async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
-        // All events are read before anything is written: an event at fault costs no work.
-        let steps = batch.iter().map(Step::read).collect::<Result<Vec<_>, _>>()?;
-        let stored = mirror::read_to_write(&mut conn, &steps.iter().map(|step| step.pair).collect()).await?;
-        let folded = fold::fold(&steps, &stored);
-        mirror::write(&mut conn, &folded.rows, &stored).await?;
+        let folded = mirror_batch(batch, &mut conn).await?;
         counters::add(&mut conn, &folded.deltas).await?;
-        telemetry::relation_version_gap(folded.gaps);
-        telemetry::relation_stale_event(folded.stale);
         Ok(())
     }
+}
+
+impl RelationProjector {
+    /// The same, and what `hot` keeps is brought up to date after each commit.
+    pub fn with_cache(self, hot: Hot) -> RefreshingProjector {
+        RefreshingProjector::new(hot)
+    }
+}
+
+/// Brings the mirror up to date; what the batch comes to is to be counted yet.
+pub(super) async fn mirror_batch(batch: &[Recorded], conn: &mut Conn<'_>) -> Result<Folded, ApplyError> {
+    // All events are read before anything is written: an event at fault costs no work.
+    let steps = batch.iter().map(Step::read).collect::<Result<Vec<_>, _>>()?;
+    let stored = mirror::read_to_write(conn, &steps.iter().map(|step| step.pair).collect()).await?;
+    let folded = fold::fold(&steps, &stored);
+    mirror::write(conn, &folded.rows, &stored).await?;
+    telemetry::relation_version_gap(folded.gaps);
+    telemetry::relation_stale_event(folded.stale);
+    Ok(folded)
 }

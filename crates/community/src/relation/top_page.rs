@@ -12,7 +12,7 @@ use moka::future::Cache;
 use tidings_backbone::{Conn, Result};
 
 use super::{
-    counters,
+    counters::Stored,
     read::{self, Entry, List, Page, Start},
 };
 use crate::{
@@ -30,7 +30,7 @@ pub struct TopPages {
 
 /// The first [`PAGE_ENTRIES_MAX`] lines of a list, or all of a shorter one.
 #[derive(Debug)]
-struct TopPage {
+pub(super) struct TopPage {
     /// The number of its changes when it was read.
     read_at: i64,
     list: List,
@@ -48,35 +48,39 @@ impl TopPages {
         Self { pages: Cache::new(TOP_PAGE_ACCOUNTS_MAX), followers_min }
     }
 
-    /// Who follows `user`: as [`read::followers`], from memory where that is the same. All is read
-    /// through `conn`, which must be one snapshot.
-    pub async fn followers(&self, conn: &mut Conn<'_>, user: UserId, page: &Page) -> Result<Option<List>> {
-        let Some(wanted) = within_top(page) else {
-            return read::followers(conn, user, page).await;
-        };
-        let Some(now) = self.changed_at(conn, user).await? else {
-            return read::followers(conn, user, page).await;
-        };
-        let kept = self.pages.get(&user).await.filter(|kept| kept.read_at == now);
-        telemetry::top_page(kept.is_some());
-        if let Some(kept) = kept {
-            return Ok(Some(kept.cut(wanted)));
-        }
-        let Some(list) = read::followers(conn, user, &Page::first(PAGE_ENTRIES_MAX)).await? else {
-            return Ok(None);
-        };
-        let fresh = Arc::new(TopPage { read_at: now, list });
-        self.pages.insert(user, Arc::clone(&fresh)).await;
-        Ok(Some(fresh.cut(wanted)))
+    /// Whether `page` lies on a first page.
+    pub(super) fn reach(page: &Page) -> bool {
+        within_top(page).is_some()
     }
 
-    /// The number of changes so far; `None` for an account whose page is not kept.
-    async fn changed_at(&self, conn: &mut Conn<'_>, user: UserId) -> Result<Option<i64>> {
-        let stored = counters::read_stored(conn, &[user]).await?.remove(&user);
-        Ok(stored.and_then(|stored| {
-            let followers = stored.counters?.followers;
-            stored.changes.filter(|_| followers >= self.followers_min)
-        }))
+    /// What is kept of `user`'s list, if `page` lies on it. It holds only if the database names the
+    /// same number of changes.
+    pub(super) async fn get(&self, user: UserId, page: &Page) -> Option<Arc<TopPage>> {
+        within_top(page)?;
+        self.pages.get(&user).await
+    }
+
+    /// The page, read and kept; `None` where no page is kept. `stored` are the user's counters. All is
+    /// read through `conn`, which must be one snapshot, the one of `stored`.
+    pub(super) async fn read(
+        &self,
+        conn: &mut Conn<'_>,
+        user: UserId,
+        page: &Page,
+        stored: Option<Stored>,
+    ) -> Result<Option<List>> {
+        let (Some(Stored { counters: Some(counters), changes: Some(read_at) }), Some(_)) = (stored, within_top(page))
+        else {
+            return Ok(None);
+        };
+        if counters.followers < self.followers_min {
+            return Ok(None);
+        }
+        telemetry::top_page(false);
+        let Some(list) = read::followers(conn, user, &Page::first(PAGE_ENTRIES_MAX)).await? else { return Ok(None) };
+        let fresh = Arc::new(TopPage { read_at, list });
+        self.pages.insert(user, Arc::clone(&fresh)).await;
+        Ok(Some(fresh.lines(page)))
     }
 }
 
@@ -91,8 +95,20 @@ fn within_top(page: &Page) -> Option<std::ops::Range<usize>> {
 }
 
 impl TopPage {
-    fn cut(&self, wanted: std::ops::Range<usize>) -> List {
+    /// The number of changes at which it holds.
+    pub(super) fn read_at(&self) -> i64 {
+        self.read_at
+    }
+
+    /// The lines that `page` asks for, from memory.
+    pub(super) fn cut(&self, page: &Page) -> List {
+        telemetry::top_page(true);
+        self.lines(page)
+    }
+
+    fn lines(&self, page: &Page) -> List {
         let all = &self.list.entries;
+        let wanted = within_top(page).unwrap_or_default();
         let end = wanted.end.min(all.len());
         let entries = all[wanted.start.min(end)..end].to_vec();
         let next = if end < all.len() { entries.last().map(Entry::mark) } else { self.list.next };

@@ -6,6 +6,7 @@ mod bucket_shared;
 mod concurrency;
 mod counters;
 mod facts;
+mod hot;
 mod in_common;
 mod lists;
 mod model;

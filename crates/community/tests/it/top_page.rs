@@ -1,6 +1,7 @@
 //! The first page in memory: always what the database would answer, from whatever process.
 
 use tidings_community::relation::{
+    lists::Lists,
     read::{List, Page, Start},
     top_page::TopPages,
 };
@@ -18,8 +19,7 @@ on_every_engine!(
 );
 
 async fn read(world: &World, pages: &TopPages, id: i64, page: &Page) -> Option<List> {
-    let mut tx = world.db.read().await.unwrap();
-    pages.followers(&mut tx.conn(), user(id), page).await.unwrap()
+    Lists::new(world.db.clone(), pages.clone()).followers(user(id), page).await.unwrap()
 }
 
 /// User 1 has the followers 2 to `fans` + 1, each of another moment.

@@ -104,7 +104,11 @@ impl World {
         self.decide(&[command]).await.remove(0).unwrap()
     }
 
-    async fn decide_by<D: Decide>(&self, decider: &D, commands: &[D::Command]) -> Vec<Result<D::Outcome, D::Refusal>> {
+    pub(crate) async fn decide_by<D: Decide>(
+        &self,
+        decider: &D,
+        commands: &[D::Command],
+    ) -> Vec<Result<D::Outcome, D::Refusal>> {
         let mut tx = self.db.write(Durability::Rebuildable).await.unwrap();
         let commands: Vec<&D::Command> = commands.iter().collect();
         let answers = decider.decide(&commands, self.clock.now(), tx.conn()).await.unwrap();
@@ -134,6 +138,16 @@ impl World {
 
     /// Applies the next `limit` events of the log with their position, as the runtime does.
     pub(crate) async fn apply_next(&self, limit: usize) -> usize {
+        self.apply_next_by(&RelationProjector, limit).await.map_or(0, |(passed, _)| passed)
+    }
+
+    /// The same, by a projector that is not told of the commit; answers how many events were passed, and
+    /// those that were applied.
+    pub(crate) async fn apply_next_by(
+        &self,
+        projector: &dyn Projector,
+        limit: usize,
+    ) -> Option<(usize, Vec<Recorded>)> {
         let mut tx = self.db.write(Durability::Rebuildable).await.unwrap();
         let mut conn = tx.conn();
         let at = position(&mut conn, projection::NAME, &tidings_backbone::log::Part::outbox())
@@ -141,13 +155,13 @@ impl World {
             .unwrap()
             .unwrap_or_default();
         let batch = tidings_backbone::log::read_after(&mut conn, at, limit).await.unwrap();
-        let Some(last) = batch.last().map(|recorded| recorded.offset.0) else { return 0 };
+        let last = batch.last()?.offset.0;
         let mine: Vec<Recorded> =
             batch.iter().filter(|recorded| recorded.event.event_type.starts_with("relation.")).cloned().collect();
-        RelationProjector.apply(&mine, conn.reborrow()).await.unwrap();
+        projector.apply(&mine, conn.reborrow()).await.unwrap();
         set_position(conn, last).await;
         tx.commit().await.unwrap();
-        batch.len()
+        Some((batch.len(), mine))
     }
 
     /// Says that everything up to `offset` is applied.

@@ -246,8 +246,7 @@ pub(super) async fn followings(
 ) -> Result<Json<Items<FollowEntry>>, Problem> {
     let name = ListName::Followings(user);
     let page = page::page(query, name)?;
-    let mut tx = app.db.read().await?;
-    let list = read::followings(&mut tx.conn(), user, &page).await?;
+    let list = app.lists.followings(user, &page).await?;
     Ok(Json(entries(name, list.ok_or_else(|| unknown_user("user_id", user))?)))
 }
 
@@ -264,8 +263,7 @@ pub(super) async fn followers(
 ) -> Result<Json<Items<FollowEntry>>, Problem> {
     let name = ListName::Followers(user);
     let page = page::page(query, name)?;
-    let mut tx = app.db.read().await?;
-    let list = app.top_pages.followers(&mut tx.conn(), user, &page).await?;
+    let list = app.lists.followers(user, &page).await?;
     Ok(Json(entries(name, list.ok_or_else(|| unknown_user("user_id", user))?)))
 }
 

@@ -8,7 +8,7 @@ use tidings_backbone::{
     log::{Log, Offset},
     projector, relay,
 };
-use tidings_community::relation::{bucket::FollowBucket, counters::CounterReader, top_page::TopPages};
+use tidings_community::relation::{bucket::FollowBucket, counters::CounterReader, lists::Lists};
 use tokio_util::sync::CancellationToken;
 
 use super::health::Health;
@@ -46,8 +46,8 @@ pub struct App {
     pub follow_bucket: FollowBucket,
     /// Reads counters, and checks some of them.
     pub counters: CounterReader,
-    /// First pages of long follower lists.
-    pub top_pages: TopPages,
+    /// Reads lists of users, and keeps some of them.
+    pub lists: Lists,
     /// Verifies bearer tokens.
     pub verifier: Verifier,
     /// Console logins.

@@ -13,7 +13,7 @@ use tidings_backbone::{
     retention::Retention,
 };
 use tidings_community::relation::{
-    bucket::FollowBucket, counters::CounterReader, projection::RelationProjector, top_page::TopPages,
+    bucket::FollowBucket, counters::CounterReader, lists::Lists, projection::RelationProjector, top_page::TopPages,
 };
 use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,7 @@ pub(super) async fn start_server(
         projectors: runtime.handle(),
         follow_bucket: follow_bucket(&config, &clock)?,
         counters: CounterReader::checking_every(store.db.clone(), options::counter_check_every(&config)),
-        top_pages: TopPages::new(config.relation.top_page_followers_min),
+        lists: Lists::new(store.db.clone(), TopPages::new(config.relation.top_page_followers_min)),
         verifier: verifier(&store, &config)?,
         sessions: store::sessions(store.folder(), &clock),
         login_links: store::login_links(store.folder(), &clock),

@@ -14,7 +14,13 @@ use super::{
     Counters, Stored, in_place, read_stored, recount,
     store::{self},
 };
-use crate::{UserId, limits::COUNTER_CHECK_EVERY_READS, telemetry, user::read::exists};
+use crate::{
+    UserId,
+    limits::COUNTER_CHECK_EVERY_READS,
+    relation::hot::{Hot, KeptCounters},
+    telemetry,
+    user::read::exists,
+};
 
 /// Reads counters. A value that is missing, malformed or, in one read of some, found to differ
 /// from its facts is recounted and stored before it is answered. Cheap to clone.
@@ -23,13 +29,15 @@ pub struct CounterReader {
     db: Db,
     check_every: NonZeroU32,
     reads: Arc<AtomicU32>,
+    hot: Option<Hot>,
 }
 
 /// What one snapshot says about a counter.
 enum Look {
     Unknown,
-    Fine(Counters),
-    Wrong,
+    /// With the number of the user's changes, if there is one.
+    Fine(Counters, Option<i64>),
+    Wrong(Option<i64>),
 }
 
 impl CounterReader {
@@ -40,21 +48,43 @@ impl CounterReader {
 
     /// A reader that checks one read in `check_every`.
     pub fn checking_every(db: Db, check_every: NonZeroU32) -> Self {
-        Self { db, check_every, reads: Arc::default() }
+        Self { db, check_every, reads: Arc::default(), hot: None }
+    }
+
+    /// The same, with counters kept in Redis. A read that checks goes past them.
+    #[must_use]
+    pub fn with_cache(self, hot: Hot) -> Self {
+        Self { hot: Some(hot), ..self }
     }
 
     /// The counters of `user`; `None` for an unknown user.
     pub async fn read(&self, user: UserId) -> Result<Option<Counters>> {
-        match self.look(user).await? {
-            Look::Unknown => Ok(None),
-            Look::Fine(counters) => Ok(Some(counters)),
-            Look::Wrong => self.repair(user).await.map(Some),
+        let checks = self.is_to_be_checked();
+        let kept = match &self.hot {
+            Some(hot) => Some((hot, hot.read_counters(user).await)),
+            None => None,
+        };
+        if let Some((_, KeptCounters::Fresh { counters, .. })) = kept
+            && !checks
+        {
+            return Ok(Some(counters));
         }
+        let (counters, changes) = match self.look(user, checks).await? {
+            Look::Unknown => return Ok(None),
+            Look::Fine(counters, changes) => (counters, changes),
+            Look::Wrong(changes) => (self.repair(user).await?, changes),
+        };
+        if let (Some((hot, kept)), Some(changes)) = (kept, changes)
+            && let Some(at_ms) = kept.asked_at_ms()
+        {
+            hot.store_counters(user, counters, changes, at_ms).await;
+        }
+        Ok(Some(counters))
     }
 
     /// Reads the value and, if it is to be checked, its facts, in one snapshot: an event applied
     /// between two of them would look like drift.
-    async fn look(&self, user: UserId) -> Result<Look> {
+    async fn look(&self, user: UserId, checks: bool) -> Result<Look> {
         let mut tx = self.db.read().await?;
         let mut conn = tx.conn();
         match stored(&mut conn, user).await? {
@@ -64,18 +94,18 @@ impl CounterReader {
                 }
                 // Nobody has followed or been followed yet, or else the row was lost.
                 let counters = counted(&mut conn, user).await?;
-                Ok(if counters == Counters::default() { Look::Fine(counters) } else { Look::Wrong })
+                Ok(if counters == Counters::default() { Look::Fine(counters, None) } else { Look::Wrong(None) })
             }
-            Some(Stored { counters: None, .. }) => {
+            Some(Stored { counters: None, changes }) => {
                 telemetry::counter_malformed(1);
                 tracing::warn!(%user, "a counter's value is malformed; recounting");
-                Ok(Look::Wrong)
+                Ok(Look::Wrong(changes))
             }
-            Some(Stored { counters: Some(counters), .. }) => {
-                if self.is_to_be_checked() && self.differs(&mut conn, user, counters).await? {
-                    return Ok(Look::Wrong);
+            Some(Stored { counters: Some(counters), changes }) => {
+                if checks && self.differs(&mut conn, user, counters).await? {
+                    return Ok(Look::Wrong(changes));
                 }
-                Ok(Look::Fine(counters))
+                Ok(Look::Fine(counters, changes))
             }
         }
     }

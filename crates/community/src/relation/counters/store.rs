@@ -6,6 +6,7 @@ use serde::Deserialize;
 use tidings_backbone::{
     Conn, Error, Result,
     db::{Engine, Row, Value},
+    limits::STATEMENT_ROWS_MAX,
 };
 
 use super::Counters;
@@ -120,4 +121,16 @@ pub(super) async fn write(
     let head = "INSERT INTO user_counter (user_id, slots, checksum, changes) VALUES";
     let tail = engine.on_conflict("user_id", &assignments);
     conn.execute_rows("storing counters", head, rows, &tail).await.map(drop)
+}
+
+/// Raises the numbers of changes of `users`, in their order, where they have one: whatever is kept at
+/// the number they had is not served from the commit on.
+pub(in crate::relation) async fn raise_changes(conn: &mut Conn<'_>, users: &[UserId]) -> Result<()> {
+    for users in users.chunks(STATEMENT_ROWS_MAX) {
+        let marks = vec!["?"; users.len()].join(", ");
+        let sql = format!("UPDATE user_counter SET changes = changes + 1 WHERE user_id IN ({marks})");
+        let args = users.iter().map(|user| (*user).into()).collect();
+        conn.execute("raising numbers of changes", sql, args).await?;
+    }
+    Ok(())
 }

@@ -52,11 +52,11 @@ impl Step {
 
 /// What a batch comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Folded {
+pub(in crate::relation) struct Folded {
     /// Rows that change, each with its last state.
-    pub(super) rows: BTreeMap<Pair, Mirrored>,
+    pub(in crate::relation) rows: BTreeMap<Pair, Mirrored>,
     /// What changes for each user.
-    pub(super) deltas: BTreeMap<UserId, Delta>,
+    pub(in crate::relation) deltas: BTreeMap<UserId, Delta>,
     /// Events applied over a gap.
     pub(super) gaps: usize,
     /// Events without effect, since their pair was as new or newer.

@@ -1,0 +1,169 @@
+//! Lists of users, from wherever the answer is the one the database would give: the first page of big
+//! accounts from memory, other pages from Redis where there is one, everything else from the database.
+
+use tidings_backbone::{Conn, Db, Result, db::Value};
+use tidings_event::Timestamp;
+
+use super::{
+    counters::{self, Stored},
+    hot::{Found, Hot, Line, ListName},
+    read::{self, Entry, List, Page},
+    top_page::TopPages,
+};
+use crate::{
+    UserId, telemetry,
+    user::read::{exists, handles},
+};
+
+/// Reads lists. Cheap to clone; clones share what they keep.
+#[derive(Clone, Debug)]
+pub struct Lists {
+    db: Db,
+    top_pages: TopPages,
+    hot: Option<Hot>,
+}
+
+impl Lists {
+    /// Lists of `db`, with first pages kept in `top_pages`.
+    pub fn new(db: Db, top_pages: TopPages) -> Self {
+        Self { db, top_pages, hot: None }
+    }
+
+    /// The same, with lists kept in Redis as well.
+    #[must_use]
+    pub fn with_cache(self, hot: Hot) -> Self {
+        Self { hot: Some(hot), ..self }
+    }
+
+    /// Who follows `user`: as [`read::followers`].
+    pub async fn followers(&self, user: UserId, page: &Page) -> Result<Option<List>> {
+        if self.hot.is_none() && !TopPages::reach(page) {
+            return read::followers(&mut self.db.read().await?.conn(), user, page).await;
+        }
+        let kept = self.top_pages.get(user, page).await;
+        // Whoever has a page in memory need not ask Redis. What is there was kept by a process, in a snapshot
+        // before the one that is read below; so the number there tells whether it still holds.
+        let found = match (&kept, &self.hot) {
+            (None, Some(hot)) => hot.read_list(ListName::Followers, user, page, None).await,
+            _ => Found::Nothing,
+        };
+        let stored = {
+            let mut tx = self.db.read().await?;
+            let mut conn = tx.conn();
+            let stored = counters::read_stored(&mut conn, &[user]).await?.remove(&user);
+            let changes = stored.and_then(|stored| stored.changes);
+            if let Some(kept) = kept.filter(|kept| Some(kept.read_at()) == changes) {
+                return Ok(Some(kept.cut(page)));
+            }
+            if let Some(list) = self.top_pages.read(&mut conn, user, page, stored).await? {
+                return Ok(Some(list));
+            }
+            if let Some(list) = hit(&mut conn, user, page, &found, changes).await? {
+                return Ok(Some(list));
+            }
+            if matches!(found, Found::Nothing) {
+                return read::followers(&mut conn, user, page).await;
+            }
+            stored
+        };
+        self.missed(ListName::Followers, user, page, found, stored).await
+    }
+
+    /// Whom `user` follows: as [`read::followings`]. His own last write is in it.
+    pub async fn followings(&self, user: UserId, page: &Page) -> Result<Option<List>> {
+        let found = match &self.hot {
+            Some(hot) => hot.read_list(ListName::Followings, user, page, None).await,
+            None => Found::Nothing,
+        };
+        let stored = {
+            let mut tx = self.db.read().await?;
+            let mut conn = tx.conn();
+            if matches!(found, Found::Nothing) {
+                return read::followings(&mut conn, user, page).await;
+            }
+            let stored = counters::read_stored(&mut conn, &[user]).await?.remove(&user);
+            let changes = stored.and_then(|stored| stored.changes);
+            if let Some(list) = hit(&mut conn, user, page, &found, changes).await? {
+                return Ok(Some(list));
+            }
+            stored
+        };
+        self.missed(ListName::Followings, user, page, found, stored).await
+    }
+
+    /// Answers from the database, and loads the list where that is called for.
+    async fn missed(
+        &self,
+        name: ListName,
+        user: UserId,
+        page: &Page,
+        found: Found,
+        stored: Option<Stored>,
+    ) -> Result<Option<List>> {
+        let changes = stored.and_then(|stored| stored.changes);
+        let load = match (found, &self.hot) {
+            (Found::Load(load), _) => Some(load),
+            // An older number than the database's: it goes, and whoever takes it away loads it anew.
+            (Found::Lines { changes: old, .. }, Some(hot)) if changes.is_some_and(|changes| changes > old) => {
+                match hot.read_list(name, user, page, Some(old)).await {
+                    Found::Load(load) => Some(load),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        // A snapshot of its own: what is loaded must have been read after the leave to load it was given.
+        let mut tx = self.db.read().await?;
+        let mut conn = tx.conn();
+        let list = match name {
+            ListName::Followers => read::followers(&mut conn, user, page).await?,
+            ListName::Followings => read::followings(&mut conn, user, page).await?,
+        };
+        let (Some(load), Some(hot)) = (load, &self.hot) else { return Ok(list) };
+        let changes = counters::read_stored(&mut conn, &[user]).await?.remove(&user).and_then(|stored| stored.changes);
+        let Some(changes) = changes else { return Ok(list) };
+        let lines = lines(&mut conn, name, user, hot.lines_to_load()).await?;
+        // The database is not kept waiting for Redis.
+        drop(tx);
+        hot.store_list(&load, name, user, changes, &lines).await;
+        Ok(list)
+    }
+}
+
+/// The page from Redis, if its number is the database's.
+async fn hit(
+    conn: &mut Conn<'_>,
+    owner: UserId,
+    page: &Page,
+    found: &Found,
+    changes: Option<i64>,
+) -> Result<Option<List>> {
+    let Found::Lines { changes: at, lines } = found else { return Ok(None) };
+    telemetry::hot_list_checked(changes == Some(*at));
+    if changes != Some(*at) || (lines.is_empty() && !exists(conn, owner).await?) {
+        return Ok(None);
+    }
+    let limit = page.limit() as usize;
+    let shown = &lines[..lines.len().min(limit)];
+    let users: Vec<UserId> = shown.iter().map(|(user, _)| *user).collect();
+    let mut names = handles(conn, &users).await?;
+    let entry = |&(user_id, followed_at): &Line| Some(Entry { user_id, handle: names.remove(&user_id)?, followed_at });
+    let Some(entries) = shown.iter().map(entry).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let next = entries.last().filter(|_| lines.len() > limit).map(Entry::mark);
+    Ok(Some(List { entries, next }))
+}
+
+/// The first lines of a list, without names.
+async fn lines(conn: &mut Conn<'_>, name: ListName, owner: UserId, limit: usize) -> Result<Vec<Line>> {
+    let (table, owner_column, other_column) = match name {
+        ListName::Followers => ("follower", "to_user_id", "from_user_id"),
+        ListName::Followings => ("following", "from_user_id", "to_user_id"),
+    };
+    let sql = format!(
+        "SELECT {other_column}, updated_at FROM {table} WHERE {owner_column} = ? AND rel_status = 1 \
+         ORDER BY updated_at DESC, {other_column} DESC LIMIT ?"
+    );
+    let args: Vec<Value> = vec![owner.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
+    let rows = conn.fetch("reading a whole list", sql, args).await?;
+    rows.iter().map(|row| Ok((UserId::read(row, 0, table)?, Timestamp(row.int(1)?)))).collect()
+}
