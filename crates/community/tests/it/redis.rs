@@ -25,9 +25,9 @@ pub(crate) fn options() -> Option<Options> {
     if is_left_out() {
         return None;
     }
-    let url = std::env::var("TIDINGS_TEST_REDIS").expect(
-        "TIDINGS_TEST_REDIS is not set: run `scripts/services up redis` and `eval \"$(scripts/services env)\"`",
-    );
+    let url = std::env::var("TIDINGS_TEST_REDIS").unwrap_or_else(|_| {
+        panic!("TIDINGS_TEST_REDIS is not set: run `scripts/services up redis` and `eval \"$(scripts/services env)\"`")
+    });
     let (process, test) = (std::process::id(), TESTS.fetch_add(1, Ordering::SeqCst));
     // A process id comes again; what an earlier one left must not.
     let nonce = uuid();
