@@ -7,13 +7,15 @@ use std::sync::{
 };
 
 use tidings_backbone::{
-    Clock, Conn, Db, EventIds,
+    Conn,
     ledger::{Decide, Ledger},
 };
 use tidings_community::{relation::facts::Relation, user::facts::Registry};
 use tidings_event::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+use crate::store::Store;
 
 /// A ledger for each kind of fact. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -34,13 +36,19 @@ pub struct Running {
 }
 
 impl Ledgers {
-    /// Starts the ledgers on `db`.
-    pub fn start(db: &Db, clock: &Clock, ids: &EventIds) -> (Self, Running) {
+    /// Starts the ledgers of `store`.
+    pub fn start(store: &Store) -> (Self, Running) {
+        let Store { db, clock, ids, hot, .. } = store;
         let shutdown = CancellationToken::new();
         let mut workers = JoinSet::new();
         let (relations_decided, users_decided) = <(Arc<AtomicU64>, Arc<AtomicU64>)>::default();
 
-        let counted = Counted { decide: Relation::new(ids.clone()), decided: Arc::clone(&relations_decided) };
+        let relation = Relation::new(ids.clone());
+        let relation = match hot {
+            Some(hot) => relation.with_cache(hot.clone()),
+            None => relation,
+        };
+        let counted = Counted { decide: relation, decided: Arc::clone(&relations_decided) };
         let (relations, worker) = Ledger::new(counted, db.clone(), clock.clone());
         workers.spawn(worker.run(shutdown.clone()));
 

@@ -10,6 +10,7 @@ mod services;
 use std::path::{Path, PathBuf};
 
 use tidings_backbone::{Clock, Db, EventIds, db::BACKBONE_MIGRATIONS, log::KafkaLog, log::Log};
+use tidings_community::relation::hot::Hot;
 
 pub use claim::{ServerClaim, server_address};
 pub use services::kafka_options;
@@ -32,6 +33,8 @@ pub struct Store {
     pub clock: Clock,
     /// Makes event ids.
     pub ids: EventIds,
+    /// What is kept in Redis, where there is one.
+    pub hot: Option<Hot>,
     log: Log,
     folder: PathBuf,
 }
@@ -82,13 +85,14 @@ impl Store {
                 (db, Log::Kafka(log))
             }
         };
-        Self::on(db, log, folder, clock, ids).await
+        let store = Self::on(db, log, folder, clock, ids).await?;
+        Ok(Self { hot: services::open_hot(config)?, ..store })
     }
 
     async fn on(db: Db, log: Log, folder: &Path, clock: Clock, ids: EventIds) -> Result<Self> {
         let migrations: Vec<_> = BACKBONE_MIGRATIONS.iter().chain(tidings_community::MIGRATIONS).copied().collect();
         db.migrate(&migrations).await?;
-        Ok(Self { db, clock, ids, log, folder: folder.to_owned() })
+        Ok(Self { db, clock, ids, hot: None, log, folder: folder.to_owned() })
     }
 
     /// The log: committed events in order.

@@ -26,7 +26,7 @@ impl Bench {
         // Beside the build, not in /tmp, which may be memory: a commit must meet a real disk.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let store = Store::open_embedded(folder.path()).await.unwrap();
-        let (ledgers, running) = Ledgers::start(&store.db, &store.clock, &store.ids);
+        let (ledgers, running) = Ledgers::start(&store);
         // The ledgers live as long as the process.
         std::mem::forget(running);
         let bench = Self { store, ledgers, folder: Arc::new(folder) };

@@ -111,7 +111,7 @@ pub(super) async fn run(config: &Config, command: ImportCommand) -> Result<ExitC
         Mode::Embedded => Some(tokio::spawn(runtime.run(end.clone()))),
         Mode::Distributed => None,
     };
-    let (ledgers, running_ledgers) = Ledgers::start(&store.db, &store.clock, &store.ids);
+    let (ledgers, running_ledgers) = Ledgers::start(&store);
 
     let mut summary = Summary::default();
     let mut import = Import {

@@ -4,11 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tidings_backbone::{
-    Clock, Redis,
     kafka::topics,
     log::{KafkaLog, Log, Offset},
-    projector::Runtime,
-    redis,
+    projector::{Projector, Runtime},
     relay::Relay,
     retention::Retention,
 };
@@ -55,9 +53,13 @@ pub(super) struct Parts {
 
 /// The projectors of this product, ready to run or only to be asked how far they are.
 pub fn projector_runtime(store: &Store, config: &Config) -> Runtime {
+    let relation: Arc<dyn Projector> = match &store.hot {
+        Some(hot) => Arc::new(RelationProjector.with_cache(hot.clone())),
+        None => Arc::new(RelationProjector),
+    };
     Runtime::new(store.db.clone(), store.log(), store.clock.clone())
         .knowing(tidings_event::payload::known_types())
-        .with(Arc::new(RelationProjector), options::projector(config))
+        .with(relation, options::projector(config))
 }
 
 /// Starts what is behind the API of a process of this role.
@@ -72,7 +74,7 @@ pub(super) async fn start_server(
     let runtime = projector_runtime(&store, &config);
     let baseline = baseline(&store, &runtime).await?;
     let relay = relay(role, &store, &config)?;
-    let (ledgers, running_ledgers) = Ledgers::start(&store.db, &store.clock, &store.ids);
+    let (ledgers, running_ledgers) = Ledgers::start(&store);
     let clock = store.clock.clone();
     let app = Arc::new(App {
         db: store.db.clone(),
@@ -82,9 +84,9 @@ pub(super) async fn start_server(
         baseline,
         relay: relay.as_ref().map(Relay::handle),
         projectors: runtime.handle(),
-        follow_bucket: follow_bucket(&config, &clock)?,
-        counters: CounterReader::checking_every(store.db.clone(), options::counter_check_every(&config)),
-        lists: Lists::new(store.db.clone(), TopPages::new(config.relation.top_page_followers_min)),
+        follow_bucket: follow_bucket(&store, &config),
+        counters: counters(&store, &config),
+        lists: lists(&store, &config),
         verifier: verifier(&store, &config)?,
         sessions: store::sessions(store.folder(), &clock),
         login_links: store::login_links(store.folder(), &clock),
@@ -128,14 +130,28 @@ pub(super) fn start_worker(
 }
 
 /// Where several processes take requests they share the buckets of Redis, if there is one.
-fn follow_bucket(config: &Config, clock: &Clock) -> Result<FollowBucket> {
-    let options = options::bucket(config);
-    if config.redis.url.is_empty() {
-        return Ok(FollowBucket::in_process(options, clock.clone()));
+fn follow_bucket(store: &Store, config: &Config) -> FollowBucket {
+    let (options, clock) = (options::bucket(config), store.clock.clone());
+    match &store.hot {
+        Some(hot) => FollowBucket::shared(options, clock, hot.redis().clone()),
+        None => FollowBucket::in_process(options, clock),
     }
-    let address = config.redis.address()?;
-    let redis = Redis::open(&redis::Options::new(address.reveal(), &config.redis.key_prefix))?;
-    Ok(FollowBucket::shared(options, clock.clone(), redis))
+}
+
+fn counters(store: &Store, config: &Config) -> CounterReader {
+    let counters = CounterReader::checking_every(store.db.clone(), options::counter_check_every(config));
+    match &store.hot {
+        Some(hot) => counters.with_cache(hot.clone()),
+        None => counters,
+    }
+}
+
+fn lists(store: &Store, config: &Config) -> Lists {
+    let lists = Lists::new(store.db.clone(), TopPages::new(config.relation.top_page_followers_min));
+    match &store.hot {
+        Some(hot) => lists.with_cache(hot.clone()),
+        None => lists,
+    }
 }
 
 /// The relay of a role that has one, where the log is not the outbox itself.

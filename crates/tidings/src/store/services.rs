@@ -1,6 +1,7 @@
 //! The services of the distributed mode, in the words of those who use them.
 
-use tidings_backbone::{Db, db::MysqlOptions, kafka};
+use tidings_backbone::{Db, EventIds, db::MysqlOptions, kafka};
+use tidings_community::relation::hot::Hot;
 
 use crate::{Result, config::Config};
 
@@ -23,4 +24,14 @@ pub(super) async fn open_database(config: &Config) -> Result<Db> {
     options.writers_max = database.writers_max;
     options.readers_max = database.readers_max;
     Ok(Db::open_mysql(options).await?)
+}
+
+/// What is hot, in the Redis that the configuration names. Connects when it is first asked.
+pub(super) fn open_hot(config: &Config) -> Result<Option<Hot>> {
+    if config.redis.url.is_empty() {
+        return Ok(None);
+    }
+    let address = config.redis.address()?;
+    // Tokens must be those of this process alone, whatever ids events have.
+    Ok(Some(Hot::open(address.reveal(), &config.redis.key_prefix, EventIds::from_os())?))
 }
