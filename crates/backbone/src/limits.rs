@@ -71,10 +71,11 @@ pub const CHECKPOINT_BUSY_TIME_MAX: Duration = Duration::from_millis(20);
 /// Pause after that was in vain.
 pub const CHECKPOINT_BUSY_GAP: Duration = Duration::from_secs(1);
 
-/// Connections of one process for writing to MySQL or MariaDB.
-pub const MYSQL_WRITERS_MAX: u32 = 16;
+/// Connections of one process for writing to MySQL or MariaDB. A server takes 151 of all processes
+/// together unless it is told otherwise.
+pub const MYSQL_WRITERS_MAX: u32 = 12;
 /// Connections of one process for reading from it.
-pub const MYSQL_READERS_MAX: u32 = 16;
+pub const MYSQL_READERS_MAX: u32 = 8;
 /// How long one may wait for a connection to become free.
 pub const MYSQL_ACQUIRE_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long making a connection may take.

@@ -1,9 +1,10 @@
 //! Compares the mirror, the lists and the counters with the facts, exactly, also while a server
 //! writes.
 //!
-//! All is read in one snapshot. Where the log is in the same database ([`verify`]), the projection trails the facts by the events not yet
-//! applied: those after the projector's position, and those in the parking lot. Taking them back,
-//! pair by pair, gives what the projection must be: the state before a pair's first pending event.
+//! All is read in one snapshot. Where the log is in the same database ([`verify`]), the projection
+//! trails the facts in it by the events not yet applied: those after the projector's position, and
+//! those in the parking lot. Taking them back, pair by pair, gives what the projection must be: the
+//! state before a pair's first pending event.
 //!
 //! Where it is not ([`compare`]), what is on its way cannot be told from what is wrong. So the differences
 //! are suspects: when all that was on its way has been applied, [`compare_again`] looks at these alone,
