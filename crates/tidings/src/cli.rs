@@ -52,6 +52,9 @@ enum Command {
     /// Serve the HTTP API alone; any number of processes, each on its own address
     Api(roles::ApiArgs),
     /// Carry committed events from the database to Kafka; one process works, further ones stand by
+    ///
+    /// With a `--config` file that has a `source`, it relays any outbox table of any MySQL or MariaDB to Kafka,
+    /// Redis Streams, a webhook or the standard output, and needs nothing else of Tidings.
     Relay(roles::WorkArgs),
     /// Maintain projections from Kafka; processes share the work
     Project(roles::WorkArgs),
@@ -114,7 +117,15 @@ impl Shared {
 /// # Errors
 /// Whatever the command answers; [`crate::Error`] says what to do.
 pub async fn run(cli: Cli) -> Result<ExitCode> {
-    let Cli { shared, command } = cli;
+    let Cli { mut shared, command } = cli;
+    let alone = match &command {
+        Command::Relay(_) => roles::alone(shared.config.as_deref())?,
+        _ => None,
+    };
+    if alone.is_some() {
+        // What else is configured comes from the environment.
+        shared.config = None;
+    }
     let mut config = shared.load()?;
     logging::install(&config.log);
     match command {
@@ -129,7 +140,10 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
             }
         }
         Command::Api(arguments) => roles::api(config, &arguments).await?,
-        Command::Relay(arguments) => roles::relay(config, &arguments).await?,
+        Command::Relay(arguments) => match alone {
+            Some(alone) => roles::relay_alone(&alone, config, &arguments).await?,
+            None => roles::relay(config, &arguments).await?,
+        },
         Command::Project(arguments) => roles::project(config, &arguments).await?,
         Command::Token(arguments) => token::run(&config, &arguments).await?,
         Command::LoginLink(arguments) => login_link::run(&config, &arguments)?,

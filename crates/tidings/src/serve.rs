@@ -6,6 +6,7 @@
 //! closes. Whatever is cut short anywhere here is taken up at the next start: a command that was
 //! answered is committed, and an event that was not applied is still after its projector's position.
 
+mod alone;
 mod listening;
 mod open_files;
 mod options;
@@ -13,6 +14,7 @@ mod parts;
 mod patience;
 mod relaying;
 mod role;
+mod running;
 mod signals;
 
 use std::{io::Write as _, net::SocketAddr};
@@ -20,11 +22,12 @@ use std::{io::Write as _, net::SocketAddr};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
+pub use alone::relay_alone;
 pub use parts::{install_metrics, projector_runtime};
 pub use role::Role;
 pub use signals::cancel_on_signal;
 
-use self::{listening::Listening, parts::Parts};
+use self::{listening::Listening, running::Parts};
 use crate::{
     Error, Result,
     auth::{LOGIN_LINK_MINUTES, Secrets},

@@ -16,7 +16,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tidings_backbone::{
     log::{Log, Offset, Part},
-    projector,
+    projector, relay,
 };
 use utoipa::ToSchema;
 
@@ -98,8 +98,12 @@ impl Readiness {
 pub struct Health {
     /// Whether the process does its work.
     pub readiness: Readiness,
-    log: Log,
+    /// Nothing for a relay that runs alone.
+    log: Option<Log>,
     kafka: Option<Probe>,
+    relay: Option<relay::Handle>,
+    /// Whether the process has more to do than to relay.
+    relay_is_optional: bool,
 }
 
 impl Health {
@@ -118,7 +122,18 @@ impl Health {
                 })
             }
         };
-        Self { readiness, log, kafka }
+        Self { readiness, log: Some(log), kafka, relay: None, relay_is_optional: !needs_kafka }
+    }
+
+    /// Looks at a relay alone.
+    pub fn of_relay(readiness: Readiness, relay: relay::Handle) -> Self {
+        Self { readiness, log: None, kafka: None, relay: Some(relay), relay_is_optional: false }
+    }
+
+    /// Looks at the relay of this process as well.
+    #[must_use]
+    pub fn with_relay(self, relay: Option<relay::Handle>) -> Self {
+        Self { relay, ..self }
     }
 
     /// Whether Kafka answers; true where there is none.
@@ -131,9 +146,16 @@ impl Health {
 
     pub(super) async fn report(&self) -> Response {
         let mut checks = vec![serving(self.readiness.get())];
-        checks.push(Check { name: "database", ok: database_answers(&self.log).await, optional: false });
+        if let Some(log) = &self.log {
+            checks.push(Check { name: "database", ok: database_answers(log).await, optional: false });
+        }
         if let Some(probe) = &self.kafka {
             checks.push(probe.check().await);
+        }
+        if let Some(relay) = &self.relay {
+            // One that stands by does what it is there for.
+            let ok = matches!(relay.status().state, relay::State::Active | relay::State::Standby);
+            checks.push(Check { name: "relay", ok, optional: self.relay_is_optional });
         }
         answer(checks)
     }
