@@ -139,7 +139,7 @@ impl Retention {
         Ok(match engine {
             Engine::Sqlite => {
                 let is_known = |name: &&str| positions.iter().any(|position| position.projector == **name);
-                passed.filter(|_| self.options.projectors.iter().all(|name| is_known(name)))
+                passed.filter(|_| self.options.projectors.iter().all(is_known))
             }
             Engine::Mysql | Engine::Mariadb => {
                 let published = self.published.as_ref().and_then(|published| *published.borrow());

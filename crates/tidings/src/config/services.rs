@@ -1,6 +1,9 @@
 //! The services of the distributed mode: the database, Kafka, Redis, and the relay between the first two.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -222,7 +225,7 @@ fn check_name(key: &str, name: &str) -> Result<()> {
     Err(wrong(key, format!("has 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, `.`, `_` and `-`, not `{name}`")))
 }
 
-fn check_password(section: &str, url: &Address, password: &Secret, file: &PathBuf) -> Result<()> {
+fn check_password(section: &str, url: &Address, password: &Secret, file: &Path) -> Result<()> {
     let has_file = !file.as_os_str().is_empty();
     let key = if has_file { format!("{section}.password_file") } else { format!("{section}.password") };
     if has_file && !password.is_empty() {
@@ -234,7 +237,7 @@ fn check_password(section: &str, url: &Address, password: &Secret, file: &PathBu
     Ok(())
 }
 
-fn address(section: &str, url: &Address, password: &Secret, file: &PathBuf) -> Result<Address> {
+fn address(section: &str, url: &Address, password: &Secret, file: &Path) -> Result<Address> {
     let password = if file.as_os_str().is_empty() {
         password.clone()
     } else {

@@ -45,7 +45,7 @@ pub(super) fn retention(config: &Config) -> retention::Options {
 /// The topics of this product: one for each family of event types, and the relay's own.
 pub(super) fn topics(kafka: &kafka::Options) -> Vec<(String, Purpose)> {
     let family = |event_type: &'static str| event_type.split('.').next().unwrap_or(event_type);
-    let families: BTreeSet<&str> = tidings_event::payload::known_types().into_iter().map(family).collect();
+    let families: BTreeSet<&str> = tidings_event::payload::known_types().map(family).collect();
     let events = families.into_iter().map(|family| (kafka.topic(family), Purpose::Events));
     let relays = [(kafka.checkpoint_topic(), Purpose::Compacted), (kafka.dead_letter_topic(), Purpose::DeadLetters)];
     events.chain(relays).collect()

@@ -127,7 +127,7 @@ mod tests {
     use crate::{ledgers::Ledgers, load::Loader};
 
     async fn register_somebody(store: &Store) {
-        let (ledgers, running) = Ledgers::start(&store);
+        let (ledgers, running) = Ledgers::start(store);
         Loader::new(store.db.clone(), ledgers).register(["1".parse().unwrap()]).await.unwrap();
         running.drain().await;
     }
