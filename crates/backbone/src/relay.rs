@@ -4,8 +4,8 @@
 //! outbox rows in commit order; a formatter turns each into a [`Record`]; a sink appends records
 //! and checkpoint in one step, so that a checkpoint never passes what was not acknowledged.
 //!
-//! [`Relay`] is all of it by the binlog, [`Poller`] by asking, and [`Config`] the file they can be made from;
-//! [`Source`] is the reading half of the first, for those who have a sink of their own.
+//! [`Relay`] is all of it, and [`Config`] the file it can be made from; [`Source`] is the half that reads the
+//! binlog, for those who have a sink of their own.
 
 mod backoff;
 mod binlog;
@@ -34,13 +34,12 @@ mod writer;
 
 pub use change::{Changes, ColumnNames, Places, Table};
 pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, Sent, TableSeen};
-pub use config::Config;
+pub use config::{Config, Mode};
 pub use dead_letter::{DeadLetter, Parked};
 pub use format::{Format, Formatter, Route};
 pub use lease::is_held;
 pub use options::{FirstStart, Options, OutboxTable};
 pub use outlet::{Batch, Batches};
-pub use poll::Poller;
 pub use record::Record;
 pub use refusal::Refusal;
 pub use runtime::Relay;

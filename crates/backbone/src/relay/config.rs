@@ -22,6 +22,9 @@ pub struct Config {
     /// `latest`, with what is committed from now on.
     #[serde(default)]
     pub first_start: FirstStart,
+    /// How it learns what is committed: from the `binlog`, or by asking (`poll`) where that cannot be read.
+    #[serde(default)]
+    pub mode: Mode,
     /// The outbox tables: `database`, `name` and `columns` of each.
     pub tables: Vec<OutboxTable>,
     /// How rows become records, the first route that fits a row: all of them CloudEvents in JSON.
@@ -29,6 +32,17 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// Where records go.
     pub sink: sink::Options,
+}
+
+/// How a relay learns what is committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// It reads the binlog.
+    #[default]
+    Binlog,
+    /// It asks again and again.
+    Poll,
 }
 
 fn prefix() -> String {
@@ -72,6 +86,9 @@ impl Config {
         let mut options = Options::new(&self.source, &self.group);
         options.tables.clone_from(&self.tables);
         options.first_start = self.first_start;
-        Relay::new(options, formatter, sink, clock)
+        match self.mode {
+            Mode::Binlog => Relay::new(options, formatter, sink, clock),
+            Mode::Poll => Relay::polling(options, formatter, self.sink.clone(), clock),
+        }
     }
 }

@@ -37,7 +37,7 @@ use crate::{
 
 /// Moves what is committed to the outbox tables of a database into a log, by asking for it.
 #[derive(Debug)]
-pub struct Poller {
+pub(super) struct Poller {
     options: Options,
     address: Address,
     outboxes: std::sync::Arc<[OutboxTable]>,
@@ -59,7 +59,7 @@ impl Poller {
     ///
     /// # Errors
     /// When the address of the source is none, or no table is named.
-    pub fn new(options: Options, formatter: Formatter, sink: sink::Options, clock: Clock) -> Result<Self> {
+    pub(super) fn new(options: Options, formatter: Formatter, sink: sink::Options, clock: Clock) -> Result<Self> {
         let address = Address::parse(&options.source)?;
         let outboxes = options.outboxes(&address)?;
         let (live, handle) = Live::new(clock.clone());
@@ -67,7 +67,7 @@ impl Poller {
     }
 
     /// What tells how it is doing, also while it runs. It has no position.
-    pub fn handle(&self) -> Handle {
+    pub(super) fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
@@ -76,7 +76,7 @@ impl Poller {
     ///
     /// # Errors
     /// When it cannot go on without somebody's decision. What only is away is waited for.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
+    pub(super) async fn run(self, shutdown: CancellationToken) -> Result<()> {
         let mut backoff = Backoff::new();
         loop {
             let error = match self.session(&shutdown, &mut backoff).await {

@@ -7,6 +7,8 @@ use super::{
     backoff::Backoff,
     connection::Address,
     lease::Lease,
+    poll::Poller,
+    sink,
     status::Live,
     writer::{Ended, Stop, Writer},
 };
@@ -14,7 +16,62 @@ use crate::{Clock, Error, Result, telemetry};
 
 /// Moves what is committed to the outbox tables of a database into a log.
 #[derive(Debug)]
-pub struct Relay {
+pub struct Relay(Reading);
+
+/// How it learns what is committed.
+#[derive(Debug)]
+enum Reading {
+    Binlog(Box<Binlog>),
+    Polling(Box<Poller>),
+}
+
+impl Relay {
+    /// A relay that reads the binlog.
+    ///
+    /// # Errors
+    /// When the address of the source is none.
+    pub fn new(options: Options, formatter: Formatter, sink: Sink, clock: Clock) -> Result<Self> {
+        let address = Address::parse(&options.source)?;
+        let (live, handle) = Live::new(clock.clone());
+        let writer = Writer::new(sink, options.group.clone(), live.clone());
+        let binlog = Binlog { options, address, formatter, writer, clock, live, handle };
+        Ok(Self(Reading::Binlog(Box::new(binlog))))
+    }
+
+    /// A relay that asks the database again and again, for where the binlog cannot be read: with more
+    /// delay and more work for the database, and several share the work. It needs the right to make a
+    /// table and a trigger beside each outbox, or somebody who makes them. Each of its shards has a sink
+    /// of its own, made from `sink`.
+    ///
+    /// # Errors
+    /// When the address of the source is none, or no table is named.
+    pub fn polling(options: Options, formatter: Formatter, sink: sink::Options, clock: Clock) -> Result<Self> {
+        Ok(Self(Reading::Polling(Box::new(Poller::new(options, formatter, sink, clock)?))))
+    }
+
+    /// What tells how it is doing, also while it runs.
+    pub fn handle(&self) -> Handle {
+        match &self.0 {
+            Reading::Binlog(binlog) => binlog.handle.clone(),
+            Reading::Polling(poller) => poller.handle(),
+        }
+    }
+
+    /// Waits for its turn, reads and writes, until `shutdown`. What is being written then is finished.
+    ///
+    /// # Errors
+    /// When the relay cannot go on without somebody's decision. What only is away is waited for.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<()> {
+        match self.0 {
+            Reading::Binlog(binlog) => binlog.run(shutdown).await,
+            Reading::Polling(poller) => poller.run(shutdown).await,
+        }
+    }
+}
+
+/// A relay that reads the binlog.
+#[derive(Debug)]
+struct Binlog {
     options: Options,
     address: Address,
     formatter: Formatter,
@@ -24,28 +81,8 @@ pub struct Relay {
     handle: Handle,
 }
 
-impl Relay {
-    /// Puts a relay together.
-    ///
-    /// # Errors
-    /// When the address of the source is none.
-    pub fn new(options: Options, formatter: Formatter, sink: Sink, clock: Clock) -> Result<Self> {
-        let address = Address::parse(&options.source)?;
-        let (live, handle) = Live::new(clock.clone());
-        let writer = Writer::new(sink, options.group.clone(), live.clone());
-        Ok(Self { options, address, formatter, writer, clock, live, handle })
-    }
-
-    /// What tells how it is doing, also while it runs.
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
-    }
-
-    /// Waits for its turn, reads and writes, until `shutdown`. What is being written then is finished.
-    ///
-    /// # Errors
-    /// When the relay cannot go on without somebody's decision. What only is away is waited for.
-    pub async fn run(mut self, shutdown: CancellationToken) -> Result<()> {
+impl Binlog {
+    async fn run(mut self, shutdown: CancellationToken) -> Result<()> {
         let ended = self.take_turns(&shutdown).await;
         if let Err(error) = &ended {
             tracing::error!(group = self.options.group, error = Error::chain(error), "the relay has stopped");

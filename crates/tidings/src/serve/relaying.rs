@@ -8,20 +8,13 @@ use tidings_backbone::relay::{
 };
 
 use crate::{
-    Error, Result,
+    Result,
     config::{Config, EventFormat, RelayMode, RelayStart},
     store::Store,
 };
 
 /// Puts the relay together. Nothing is connected yet.
 pub(super) fn relay(store: &Store, config: &Config) -> Result<Relay> {
-    if config.relay.mode == RelayMode::Poll {
-        return Err(Error::Config {
-            origin: "the configuration".to_owned(),
-            key: "relay.mode".to_owned(),
-            reason: "`poll` is not available in this version; use `binlog`".to_owned(),
-        });
-    }
     let (kafka, clock) = (&config.kafka, store.clock.clone());
     let mut options = Options::new(config.database.address()?.reveal(), config.relay_group());
     options.first_start = match config.relay.start {
@@ -39,7 +32,10 @@ pub(super) fn relay(store: &Store, config: &Config) -> Result<Relay> {
     });
     let sink = Sink::open(&place, config.relay_group(), &clock)?;
     let formatter = Formatter::new(&routes(config), &kafka.prefix, clock.clone(), sink.record_bytes_max())?;
-    Ok(Relay::new(options, formatter, sink, clock)?)
+    Ok(match config.relay.mode {
+        RelayMode::Binlog => Relay::new(options, formatter, sink, clock)?,
+        RelayMode::Poll => Relay::polling(options, formatter, place, clock)?,
+    })
 }
 
 /// Families with a format of their own first: the first route that fits decides.

@@ -3,7 +3,7 @@
 use mysql_async::prelude::Queryable;
 use tidings_backbone::{
     Clock, Result,
-    relay::{Formatter, Handle, Poller, Route, State, sink},
+    relay::{Formatter, Handle, Relay, Route, State, sink},
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ impl Running {
         }))
         .unwrap();
         let formatter = Formatter::new(&[Route::default()], &log.prefix, Clock::system(), 1_000_000).unwrap();
-        let poller = Poller::new(world.options(), formatter, sink, Clock::system()).unwrap();
+        let poller = Relay::polling(world.options(), formatter, sink, Clock::system()).unwrap();
         let (handle, shutdown) = (poller.handle(), CancellationToken::new());
         let task = tokio::spawn(poller.run(shutdown.clone()));
         Self { handle, shutdown, task }
