@@ -19,6 +19,7 @@ on_every_engine!(
     an_abandoned_statement_leaves_nothing_behind,
     faults_of_data_are_told_from_all_others,
     an_application_emits_in_a_transaction_of_its_own,
+    a_savepoint_takes_back_what_came_after_it,
 );
 
 async fn input_rows_come_back_as_they_went_in(engine: Engine) {
@@ -131,6 +132,22 @@ async fn execute(db: &Db, sql: String) -> Result<u64, Error> {
     let done = tx.conn().execute("testing", sql, vec![]).await;
     tx.rollback().await.unwrap();
     done
+}
+
+async fn a_savepoint_takes_back_what_came_after_it(engine: Engine) {
+    let world = World::on(engine).await;
+    let mut tx = world.db.write(Durability::Full).await.unwrap();
+    for sql in [
+        "INSERT INTO switch (name, is_on) VALUES ('a', 1)",
+        "SAVEPOINT here",
+        "INSERT INTO switch (name, is_on) VALUES ('b', 1)",
+        "ROLLBACK TO SAVEPOINT here",
+        "RELEASE SAVEPOINT here",
+    ] {
+        tx.conn().execute("testing", sql, vec![]).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(world.rows("SELECT name, is_on FROM switch").await, [("a".to_owned(), 1)]);
 }
 
 async fn an_application_emits_in_a_transaction_of_its_own(engine: Engine) {

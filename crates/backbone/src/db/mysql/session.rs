@@ -82,8 +82,16 @@ impl<'c> Session<'c> {
         sql: Cow<'static, str>,
         args: Vec<Value>,
     ) -> Result<u64> {
-        let done = within(MYSQL_STATEMENT_TIME_MAX, query(sql, args).execute(self.depart()));
-        let done = done.await.and_then(|done| done.map(|done| done.rows_affected()));
+        let connection = self.depart();
+        let executing = async {
+            match args.is_empty() {
+                // MySQL prepares neither savepoints nor triggers.
+                true => sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await,
+                false => query(sql, args).execute(connection).await,
+            }
+        };
+        let done = within(MYSQL_STATEMENT_TIME_MAX, executing).await;
+        let done = done.and_then(|done| done.map(|done| done.rows_affected()));
         self.arrive(done).map_err(Error::database(doing))
     }
 
