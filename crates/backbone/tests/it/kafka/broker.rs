@@ -26,7 +26,7 @@ impl Broker {
     /// A topic `switch` with so many partitions, under a prefix of its own.
     pub(crate) async fn new(partitions: i32) -> Self {
         let brokers = std::env::var("TIDINGS_TEST_KAFKA")
-            .expect("TIDINGS_TEST_KAFKA names the brokers; `scripts/test` starts one and sets it");
+            .unwrap_or_else(|_| panic!("TIDINGS_TEST_KAFKA names the brokers; `scripts/test` starts one and sets it"));
         let prefix =
             format!("t{}", tidings_backbone::EventIds::from_os().next(tidings_backbone::Clock::system().now()));
         let options = Options { brokers, properties: Default::default(), prefix, partitions, replicas: 1 };
