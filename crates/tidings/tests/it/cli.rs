@@ -6,4 +6,5 @@ mod folder;
 mod import;
 mod mistyped;
 mod open_files;
+mod relay_alone;
 mod verify;
