@@ -59,6 +59,15 @@ impl Feed {
         matches!(self, Self::Outbox(_))
     }
 
+    /// Before anything is looked at: whatever is committed from now on ends [`Feed::grown`].
+    pub(super) fn begin_round(&mut self) {
+        match self {
+            Self::Outbox(feed) => feed.appended.mark_unchanged(),
+            // The queue tells of itself.
+            Self::Partition(_) => {}
+        }
+    }
+
     /// Pause before asking again for what another process holds.
     pub(super) const LEASE_GAP: Duration = Lease::RETRY_GAP;
 
@@ -91,11 +100,7 @@ impl Feed {
     /// What comes after `after`, at most so many events; none when there is nothing yet.
     pub(super) async fn read(&mut self, after: Offset, events_max: usize) -> Result<Batch> {
         match self {
-            Self::Outbox(feed) => {
-                // Before reading: what is committed meanwhile wakes the next round.
-                feed.appended.mark_unchanged();
-                feed.reader.read(after).await
-            }
+            Self::Outbox(feed) => feed.reader.read(after).await,
             Self::Partition(feed) => feed.read(after, events_max).await,
         }
     }

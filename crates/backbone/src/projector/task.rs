@@ -161,6 +161,7 @@ impl Task {
     }
 
     async fn step(&mut self) -> Result<Step> {
+        self.feed.begin_round();
         if !self.feed.is_mine()? {
             self.set_state(State::Waiting, None);
             return Ok(Step::Leased);
