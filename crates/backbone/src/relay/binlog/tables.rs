@@ -184,7 +184,9 @@ fn gone(name: String, column: &tidings_binlog::Column) -> Described {
 /// Whether a column of the binlog can be what the database describes.
 fn fits(column: &tidings_binlog::Column, described: &Described) -> bool {
     let is_type = data_types(column.kind).contains(&described.data_type.as_str());
-    let is_sign = column.unsigned.is_none_or(|unsigned| unsigned == described.column.is_unsigned());
+    // A YEAR is unsigned for the binlog, and is never declared so.
+    let has_sign = column.kind != ColumnType::Year;
+    let is_sign = !has_sign || column.unsigned.is_none_or(|unsigned| unsigned == described.column.is_unsigned());
     is_type && is_sign
 }
 

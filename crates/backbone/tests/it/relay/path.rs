@@ -83,3 +83,25 @@ async fn a_transaction_larger_than_a_batch_comes_in_pieces_and_goes_on_after_a_c
     }
     assert_eq!(seen, (0..1_011).collect::<Vec<_>>());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_of_two_hundred_thousand_events_comes_in_batches_of_bounded_size() {
+    let mut world = World::mariadb("two_hundred_thousand").await;
+    let mut relay = world.collect(None);
+    relay.started().await;
+    world.sql("BEGIN").await;
+    for start in (0..200_000).step_by(2_000) {
+        world.emit(start..start + 2_000).await;
+    }
+    world.sql("COMMIT").await;
+    world.emit([200_000]).await;
+    let mut next = 0;
+    while next <= 200_000 {
+        relay.step().await;
+        let numbers = relay.numbers();
+        assert!(numbers.len() < 10_000, "{}", numbers.len());
+        assert!(numbers.iter().copied().eq(next..next + numbers.len() as u64));
+        next += numbers.len() as u64;
+        relay.records.clear();
+    }
+}

@@ -2,12 +2,16 @@
 
 use mysql_async::prelude::Queryable;
 
-use super::world::{World, on_both};
+use serde_json::Value;
+use tidings_backbone::relay::{Format, Route};
+
+use super::world::{Collector, World, on_both};
 
 on_both!(
     columns_come_and_go_while_events_flow,
     an_image_without_unset_columns_is_taken_as_null,
     tables_of_strange_types_have_no_effect,
+    values_of_every_type_are_the_same_from_the_binlog_and_from_the_table,
     ids_that_end_in_zero_bytes_and_texts_of_four_byte_letters_come_byte_for_byte,
 );
 
@@ -117,4 +121,73 @@ async fn ids_that_end_in_zero_bytes_and_texts_of_four_byte_letters_come_byte_for
     assert_eq!(super::world::number(record), 7);
     let value = String::from_utf8(record.value.clone().unwrap()).unwrap();
     assert!(value.contains("💡 日本語 \u{10ffff} ñ \\u0000"), "{value}");
+}
+
+async fn values_of_every_type_are_the_same_from_the_binlog_and_from_the_table(mut world: World) {
+    let mut columns = vec![
+        ("a TINYINT UNSIGNED", "255", "255"),
+        ("b MEDIUMINT", "-1", "-1"),
+        ("c MEDIUMINT UNSIGNED", "16777215", "16777215"),
+        ("d BIGINT UNSIGNED", "18446744073709551615", "18446744073709551615"),
+        ("e DECIMAL(20,4)", "-1234567.5", "-1234567.5000"),
+        ("f DATETIME(3)", "'2024-02-29 23:59:59.123'", "2024-02-29 23:59:59.123"),
+        ("g TIMESTAMP(6) NULL", "FROM_UNIXTIME(1700000000.000001)", "2023-11-14 22:13:20.000001"),
+        ("h TIME(2)", "'-101:02:03.45'", "-101:02:03.45"),
+        ("i DATE", "'1000-01-01'", "1000-01-01"),
+        ("j YEAR", "2155", "2155"),
+        ("k VARCHAR(40)", "'💡日本'", "💡日本"),
+        ("l VARCHAR(40) CHARACTER SET latin1", "'ä€'", "ä€"),
+        ("m VARCHAR(40) CHARACTER SET utf16", "'💡x'", "💡x"),
+        ("n BINARY(4)", "X'01020000'", "\u{1}\u{2}\u{0}\u{0}"),
+        ("o VARBINARY(4)", "X'01FF00'", "\u{1}\u{ff}\u{0}"),
+        ("p BIT(9)", "b'100000001'", "257"),
+        ("q ENUM('x','y')", "'y'", "2"),
+        ("r SET('x','y','z')", "'x,z'", ""),
+        ("s FLOAT", "1.5", "1.5"),
+        ("t DOUBLE", "-0.25", "-0.25"),
+        ("u TEXT", "'line\\nend'", "line\nend"),
+        ("v TINYBLOB", "X'00FF'", "\u{0}\u{ff}"),
+        ("w INT NULL", "NULL", "null"),
+    ];
+    match world.is_mariadb {
+        true => columns.extend([
+            ("x1 UUID", "'123e4567-e89b-12d3-a456-426655440000'", "123e4567-e89b-12d3-a456-426655440000"),
+            ("x2 UUID", "'01890a5d-ac96-774b-bcce-b302099a8057'", "01890a5d-ac96-774b-bcce-b302099a8057"),
+            ("x3 INET6", "'2001:db8::'", "2001:db8::"),
+            ("x4 INET4", "'10.0.0.0'", "10.0.0.0"),
+            ("x5 VARCHAR(200) COMPRESSED", "REPEAT('v', 120)", ""),
+        ]),
+        false => columns.push(("x1 JSON", "'{\"b\": [1, 2.5, null], \"a\": \"💡\"}'", "")),
+    }
+    let declared: Vec<_> = columns.iter().map(|(declared, ..)| *declared).collect();
+    world
+        .sql(format!(
+            "CREATE TABLE every_type (seq BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT, {})",
+            declared.join(", ")
+        ))
+        .await;
+    let mut options = world.options();
+    options.tables[0].name = "every_type".to_owned();
+    let route = Route { format: Format::Canal(Default::default()), ..Route::default() };
+    let mut relay = Collector::start_as(&route, options.clone(), None);
+    relay.started().await;
+    world.sql("SET time_zone = '+05:00'").await;
+    let values: Vec<_> = columns.iter().map(|(_, value, _)| *value).collect();
+    let names: Vec<_> = columns.iter().map(|(declared, ..)| declared.split(' ').next().unwrap()).collect();
+    world.sql(format!("INSERT INTO every_type ({}) VALUES ({})", names.join(", "), values.join(", "))).await;
+    relay.until(1).await;
+    options.group.push_str(" again");
+    let mut again = Collector::start_as(&route, options, None);
+    again.until(1).await;
+    let read =
+        |relay: &Collector| -> Value { serde_json::from_slice(relay.records[0].value.as_ref().unwrap()).unwrap() };
+    let (streamed, selected) = (read(&relay), read(&again));
+    for name in ["data", "mysqlType", "sqlType", "pkNames", "table", "type"] {
+        assert_eq!(streamed[name], selected[name], "{name}");
+    }
+    for (declared, _, expected) in columns.iter().filter(|(_, _, expected)| !expected.is_empty()) {
+        let found = &streamed["data"][0][declared.split(' ').next().unwrap()];
+        let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+        assert_eq!(found, *expected, "{declared}");
+    }
 }

@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    servers::Own,
-    world::{World, insert, on_both, within},
+    servers::{self, Own},
+    world::{World, insert, insert_of, on_both, within},
 };
-use crate::sinks::broker::{Found, committed, local};
+use crate::sinks::broker::{Found, committed, local, options};
 
 on_both!(
     what_is_committed_is_in_the_log_once_and_in_order_of_its_key,
@@ -216,4 +216,35 @@ async fn a_relay_whose_database_is_away_waits_and_says_so() {
     relay.until(State::Active).await;
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..10).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_is_lost() {
+    const KAFKA: [&str; 3] = ["--set", "relay", "kafka"];
+    let address = servers::start("kafka", "relay").await;
+    let log = options(address);
+    let mut world = World::mariadb("while_kafka_is_away").await;
+    let mut relay = Running::start(&world, &log).await;
+    world.sql(insert_of(100, 0..100)).await;
+    relay.until_records(100).await;
+    let mut next = 100;
+    for (stop, start) in [("kill", "up"), ("pause", "resume")] {
+        servers::run(&[&[stop], &KAFKA[..]].concat()).await;
+        let before = relay.handle.status();
+        for _ in 0..50 {
+            world.sql(insert_of(100, next..next + 20)).await;
+            next += 20;
+        }
+        relay.until(State::BackingOff).await;
+        assert!(relay.handle.age_ms() > 0);
+        let during = relay.handle.status();
+        assert_eq!((during.position, during.records), (before.position, before.records));
+        servers::run(&[&[start], &KAFKA[..]].concat()).await;
+        relay.until_records(next).await;
+        relay.until(State::Active).await;
+        assert_eq!(relay.handle.age_ms(), 0);
+    }
+    relay.stop().await;
+    assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..next).collect::<Vec<_>>());
+    servers::run(&[&["down", "--wipe"], &KAFKA[..]].concat()).await;
 }

@@ -105,13 +105,18 @@ async fn connect(address: &str) -> Conn {
     Conn::new(OptsBuilder::from_opts(opts).prefer_socket(false)).await.unwrap()
 }
 
-/// The statement that commits an event for each number. Event n has key n % 7 and version n.
+/// The statement that commits an event for each number. Event n has key n % 7.
 pub(crate) fn insert(numbers: impl IntoIterator<Item = u64>) -> String {
+    insert_of(7, numbers)
+}
+
+/// The same with so many keys.
+pub(crate) fn insert_of(keys: u64, numbers: impl IntoIterator<Item = u64>) -> String {
     let row = |number: u64| {
         format!(
             "(UNHEX('{number:032x}'), 'test.happened', 1, 'thing', '{number}', 'k{}', {}, UNIX_TIMESTAMP() * 1000, \
              '{{\"n\":{number}}}', '{{}}')",
-            number % 7,
+            number % keys,
             number + 1
         )
     };
@@ -134,7 +139,12 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn start(options: Options, checkpoint: Option<Checkpoint>) -> Self {
-        let formatter = Formatter::new(&[Route::default()], "tidings", Clock::system(), 1_000_000).unwrap();
+        Self::start_as(&Route::default(), options, checkpoint)
+    }
+
+    /// With records in another format.
+    pub(crate) fn start_as(route: &Route, options: Options, checkpoint: Option<Checkpoint>) -> Self {
+        let formatter = Formatter::new(std::slice::from_ref(route), "tidings", Clock::system(), 1_000_000).unwrap();
         let source = Source::start(options.clone(), formatter, checkpoint.clone(), Clock::system()).unwrap();
         Self { source, options, records: Vec::new(), checkpoint, largest_batch: 0 }
     }
