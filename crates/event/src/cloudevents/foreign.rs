@@ -67,7 +67,7 @@ impl Foreign<'_> {
     ///
     /// # Errors
     ///
-    /// As [`json::encode`](super::json::encode).
+    /// As [`super::json::encode`].
     pub fn to_json(&self) -> Result<Vec<u8>, Error> {
         let structured = Structured { event: self, attributes: self.attributes()? };
         let json = serde_json::to_vec(&structured).map_err(|source| Error::Json { source })?;
@@ -79,7 +79,7 @@ impl Foreign<'_> {
     ///
     /// # Errors
     ///
-    /// As [`protobuf::encode`](super::protobuf::encode).
+    /// As [`super::protobuf::encode`].
     pub fn to_protobuf(&self) -> Result<Vec<u8>, Error> {
         use protobuf::message;
         let message = message::CloudEvent {
