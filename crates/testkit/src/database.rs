@@ -96,11 +96,25 @@ impl Drop for Database {
         let Some((server, name)) = self.on_server.take() else { return };
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(say(&server, format!("DROP DATABASE IF EXISTS `{name}`"))).map_err(std::io::Error::other)
+            runtime.block_on(drop_database(&server, &name)).map_err(std::io::Error::other)
         });
         // A test that killed its server has nothing left to drop.
         drop(dropping.join());
     }
+}
+
+/// Ends who is still connected, since an open transaction would keep its tables, and drops it.
+async fn drop_database(server: &str, name: &str) -> Result<(), sqlx::Error> {
+    let mut connection = MySqlConnection::connect(server).await?;
+    let sql = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE db = ?";
+    let ids: Vec<i64> = sqlx::query_scalar(sql).bind(name).fetch_all(&mut connection).await?;
+    for id in ids {
+        // It may have ended by itself.
+        drop(sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}"))).execute(&mut connection).await);
+    }
+    let sql = format!("DROP DATABASE IF EXISTS `{name}`");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
+    connection.close().await
 }
 
 /// Says one statement to a server, on a connection of its own.
