@@ -1,11 +1,12 @@
 //! Lists and counters in Redis: always what the database would answer.
 
+mod chaos;
 mod counters;
 mod faults;
 mod lists;
 mod scripts;
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use tidings_backbone::{EventIds, Redis, log::Recorded, projector::Projector, redis::Options as RedisOptions};
 use tidings_community::relation::{
@@ -25,7 +26,7 @@ use crate::{
 
 /// A world whose lists and counters are kept in Redis as well.
 pub(crate) struct HotWorld {
-    pub(crate) world: World,
+    pub(crate) world: Arc<World>,
     pub(crate) redis: Redis,
     pub(crate) at: RedisOptions,
     pub(crate) relation: Relation,
@@ -49,7 +50,8 @@ impl HotWorld {
         Some(Self::at(World::new(users).await, redis::options()?, options))
     }
 
-    pub(crate) fn at(world: World, at: RedisOptions, options: Options) -> Self {
+    pub(crate) fn at(world: impl Into<Arc<World>>, at: RedisOptions, options: Options) -> Self {
+        let world = world.into();
         let redis = Redis::open(&at).unwrap();
         let hot = Hot::with_options(redis.clone(), EventIds::from_os(), options);
         let nowhere = Hot::open("redis://127.0.0.1:1", "", EventIds::from_os()).unwrap();
