@@ -10,6 +10,7 @@ mod migrations;
 mod parking;
 mod projector;
 mod proxy;
+mod redis;
 mod relay;
 mod retention;
 mod sinks;
