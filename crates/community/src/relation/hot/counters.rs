@@ -99,7 +99,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_encoded_is_decoded_and_any_damage_is_noticed(
-            slots: [u32; 5], changes in 0..i64::MAX, at_ms in 0..i64::MAX, bit in 0_usize..8 * VALUE_BYTES, end in 0_usize..40,
+            slots: [u32; 5],
+            changes in 0..i64::MAX,
+            at_ms in 0..i64::MAX,
+            bit in 0_usize..8 * VALUE_BYTES,
+            end in 0_usize..40,
         ) {
             let counters = Counters::from(slots);
             let mut value = [&encode(counters, changes)[..], &at_ms.to_be_bytes()].concat();

@@ -190,7 +190,8 @@ async fn an_unknown_user_has_no_list_and_a_lonely_one_an_empty_one() {
         assert_eq!(hot.followings(99, &Page::first(5)).await, None);
         assert_eq!(hot.followers(20, &Page::first(5)).await.unwrap().entries, []);
     }
-    // He has had a follower, so there is a number to keep it by: his empty list is kept, and grows without being loaded again.
+    // He has had a follower, so there is a number to keep it by: his empty list is kept, and grows without
+    // being loaded again.
     hot.decide(&[follow(2, 19), unfollow(2, 19)]).await;
     hot.drain().await;
     hot.warm(19).await;
