@@ -40,6 +40,7 @@ pub use format::{Format, Formatter, Route};
 pub use lease::is_held;
 pub use options::{FirstStart, Options, OutboxTable};
 pub use outlet::{Batch, Batches};
+pub(crate) use poll::{Left, left};
 pub use record::Record;
 pub use refusal::Refusal;
 pub use runtime::Relay;

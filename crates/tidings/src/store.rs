@@ -18,7 +18,7 @@ pub use services::kafka_options;
 use crate::{
     Error, Result,
     auth::{KeyFile, LOGIN_LINKS, SESSIONS, Secrets, create_private_folder, private_file},
-    config::{self, Config, Mode},
+    config::{self, Config, Mode, RelayMode},
 };
 
 const DATABASE_FILE: &str = "tidings.db";
@@ -82,7 +82,8 @@ impl Store {
             Mode::Distributed => {
                 let db = services::open_database(config).await?;
                 let log = KafkaLog::new(db.clone(), kafka_options(config)).relayed_by(config.relay_group());
-                (db, Log::Kafka(log))
+                let is_polled = config.relay.mode == RelayMode::Poll;
+                (db, Log::Kafka(if is_polled { log.polled() } else { log }))
             }
         };
         let store = Self::on(db, log, folder, clock, ids).await?;

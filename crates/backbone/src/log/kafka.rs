@@ -12,7 +12,7 @@ use crate::{
     Conn, Db, Error, Result,
     kafka::{self, peek::Peek, progress::Progress},
     limits::OTHER_PROCESS_POLL_GAP,
-    relay::{Checkpoint, Seen},
+    relay::{self, Checkpoint, Left, Seen},
 };
 
 /// Topics of Kafka that hold what was committed to the outbox of a database. Cheap to clone.
@@ -22,6 +22,8 @@ pub struct KafkaLog {
     options: Arc<kafka::Options>,
     peek: Arc<Peek>,
     progress: Arc<Progress>,
+    /// Polling relays fill it: what is pending tells how far they are, and not a checkpoint.
+    is_polled: bool,
 }
 
 /// How far the relay is, measured at the outbox and at its checkpoint: true also while it is dead.
@@ -44,13 +46,19 @@ impl KafkaLog {
         let options = Arc::new(options);
         let peek = Arc::new(Peek::new(Arc::clone(&options)));
         let progress = Arc::new(Progress::new(options.prefix.clone()));
-        Self { db, options, peek, progress }
+        Self { db, options, peek, progress, is_polled: false }
     }
 
     /// The same log, filled by the relay of this group.
     #[must_use]
     pub fn relayed_by(self, group: &str) -> Self {
         Self { progress: Arc::new(Progress::new(group.to_owned())), ..self }
+    }
+
+    /// The same log, filled by polling relays.
+    #[must_use]
+    pub fn polled(self) -> Self {
+        Self { is_polled: true, ..self }
     }
 
     /// Where Kafka is.
@@ -82,6 +90,14 @@ impl KafkaLog {
             super::extent(&mut tx.conn()).await?.head
         };
         loop {
+            if self.is_polled {
+                let left = self.left().await?;
+                if left.is_some_and(|(published, _)| published >= head) {
+                    return Ok(());
+                }
+                tokio::time::sleep(OTHER_PROCESS_POLL_GAP).await;
+                continue;
+            }
             let checkpoint = self.checkpoint().await?;
             let mut tx = self.db.read().await?;
             if missing(&mut tx.conn(), checkpoint.as_ref(), head).await?.is_none() {
@@ -94,6 +110,10 @@ impl KafkaLog {
 
     /// How far the relay is.
     pub async fn relayed(&self) -> Result<Relayed> {
+        if let Some((published, left)) = self.left().await? {
+            let oldest = left.first.map(|(_, at)| at);
+            return Ok(Relayed { published, behind: left.rows, oldest, checkpoint: None });
+        }
         // The checkpoint first: what is committed after it is behind it at most for this one look.
         let checkpoint = self.checkpoint().await?;
         let mut tx = self.db.read().await?;
@@ -108,11 +128,27 @@ impl KafkaLog {
     /// The number up to which every event is in the log, whatever was committed when: what retention
     /// must not pass. `None` while that is not known.
     pub async fn published(&self) -> Result<Option<Offset>> {
+        if self.is_polled {
+            return Ok(self.left().await?.map(|(published, _)| published));
+        }
         let checkpoint = self.checkpoint().await?;
         Ok(checkpoint.as_ref().and_then(seen).map(|seen| {
             let whole = seen.gaps().first().map_or(seen.max, |gap| gap.from.saturating_sub(1));
             Offset(i64::try_from(whole).unwrap_or(i64::MAX))
         }))
+    }
+
+    /// The number up to which polling relays have published everything, and what they have not; nothing
+    /// before the first of them has run.
+    async fn left(&self) -> Result<Option<(Offset, Left)>> {
+        if !self.is_polled {
+            return Ok(None);
+        }
+        let mut tx = self.db.read().await?;
+        let left = relay::left(&mut tx.conn()).await?;
+        // Of the same snapshot, so that what is committed meanwhile does not count as published.
+        let head = super::extent(&mut tx.conn()).await?.head;
+        Ok(left.map(|left| (left.first.map_or(head, |(first, _)| Offset(first - 1)), left)))
     }
 
     async fn checkpoint(&self) -> Result<Option<Checkpoint>> {

@@ -12,7 +12,7 @@ use super::connection::{Address, Connection};
 use crate::{
     Conn, Error, Result,
     db::Engine,
-    limits::{RELAY_LEASE_LOOK_GAP, RELAY_LEASE_TIME_MAX},
+    limits::{RELAY_LEASE_LOOK_GAP, RELAY_LEASE_TIME_MAX, RELAY_POLLERS_MAX},
 };
 
 /// The right to be the active relay of a group, held.
@@ -63,8 +63,10 @@ pub async fn is_held(conn: &mut Conn<'_>, group: &str) -> Result<bool> {
     if conn.engine() == Engine::Sqlite {
         return Ok(false);
     }
-    let (doing, sql) = ("asking who is the active relay", "SELECT IS_USED_LOCK(?) IS NOT NULL");
-    let row = conn.fetch_optional(doing, sql, vec![lock_name(group).into()]).await?;
+    // Of the binlog's readers one holds the lease; of those that poll each has a name of its own.
+    let names: Vec<_> = std::iter::once(lock_name(group)).chain(member_names(group)).map(Into::into).collect();
+    let sql = format!("SELECT COALESCE({}) IS NOT NULL", vec!["IS_USED_LOCK(?)"; names.len()].join(", "));
+    let row = conn.fetch_optional("asking who is the active relay", sql, names).await?;
     Ok(row.map(|row| row.int(0)).transpose()? == Some(1))
 }
 
@@ -127,6 +129,11 @@ async fn lock(address: &Address, name: &str) -> Result<Option<Connection>> {
     let wait = RELAY_LEASE_LOOK_GAP.as_secs();
     let answer: Option<(Option<i64>,)> = connection.first(DOING, "SELECT GET_LOCK(?, ?)", (name, wait)).await?;
     Ok((answer == Some((Some(1),))).then_some(connection))
+}
+
+/// The names of the locks by which polling relays of a group know of each other.
+pub(super) fn member_names(group: &str) -> impl Iterator<Item = String> {
+    (0..RELAY_POLLERS_MAX).map(move |member| lock_name(&format!("{group}:member:{member}")))
 }
 
 /// The name of the group's lock. MySQL takes 64 bytes at most.

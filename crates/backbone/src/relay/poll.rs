@@ -11,6 +11,7 @@
 //! Within a shard, rows go in the order of their numbers; that is the order of commits within a key as
 //! long as writers of a key wait for each other, as those of Tidings' ledger do.
 
+mod left;
 mod pending;
 mod shard;
 
@@ -19,12 +20,13 @@ use std::collections::BTreeMap;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::left::{Left, left};
 use self::{pending::SHARDS, shard::Shard};
 use super::{
     Formatter, Handle, Options, OutboxTable, Sink, State,
     backoff::Backoff,
     connection::{Address, Connection},
-    lease::lock_name,
+    lease::{lock_name, member_names},
     sink,
     status::Live,
     writer::{Ended, Stop, Writer},
@@ -220,17 +222,13 @@ impl Locks {
         let patience = format!("SET SESSION wait_timeout = {}", RELAY_LEASE_TIME_MAX.as_secs());
         connection.run(Self::DOING, &patience).await?;
         let mut locks = Self { connection, group: group.to_owned(), member: 0 };
-        for member in 0..RELAY_POLLERS_MAX {
-            if locks.lock(&locks.member_name(member)).await? {
+        for (member, name) in (0..).zip(member_names(group)) {
+            if locks.lock(&name).await? {
                 return Ok(Self { member, ..locks });
             }
         }
         let message = format!("there are {RELAY_POLLERS_MAX} pollers of the group already");
         Err(Error::RelayStopped { reason: message })
-    }
-
-    fn member_name(&self, member: u32) -> String {
-        lock_name(&format!("{}:member:{member}", self.group))
     }
 
     fn shard_name(&self, shard: u32) -> String {
@@ -255,8 +253,7 @@ impl Locks {
     /// How many pollers there are, this one among them.
     async fn pollers(&mut self) -> Result<u32> {
         let mut pollers = 0;
-        for member in 0..RELAY_POLLERS_MAX {
-            let name = self.member_name(member);
+        for name in member_names(&self.group.clone()) {
             let user: Option<(Option<u64>,)> =
                 self.connection.first(Self::DOING, "SELECT IS_USED_LOCK(?)", (name,)).await?;
             pollers += u32::from(user.is_some_and(|(user,)| user.is_some()));

@@ -2,8 +2,10 @@
 
 use mysql_async::prelude::Queryable;
 use tidings_backbone::{
-    Clock, Result,
-    relay::{Formatter, Handle, Relay, Route, State, sink},
+    Clock, Db, Result,
+    db::MysqlOptions,
+    log::{KafkaLog, Offset},
+    relay::{Formatter, Handle, Relay, Route, State, is_held, sink},
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +23,7 @@ on_both!(
     pollers_share_the_work_and_none_is_lost_or_doubled_when_one_is_killed,
     a_crash_before_rows_are_struck_off_doubles_nothing,
     bad_rows_are_dead_letters_and_only_their_keys_wait,
+    how_far_it_is_is_told_by_what_is_pending,
 );
 
 struct Running {
@@ -163,4 +166,26 @@ async fn a_poller_whose_database_is_away_waits_and_goes_on() {
     relay.until(60).await;
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..60).collect::<Vec<_>>());
+}
+
+async fn how_far_it_is_is_told_by_what_is_pending(mut world: World) {
+    let options = local();
+    let address = MysqlOptions::from_url(&format!("{}/{}", world.address, world.database)).unwrap();
+    let db = Db::open_mysql(address).await.unwrap();
+    let log = KafkaLog::new(db.clone(), options.clone()).polled();
+    world.emit(0..20).await;
+    assert_eq!(log.published().await.unwrap(), None);
+    let mut relay = Running::start(&world, &options);
+    relay.until(20).await;
+    within(async { while left(&mut world).await > 0 {} }).await;
+    let relayed = log.relayed().await.unwrap();
+    assert_eq!((relayed.published, relayed.behind, relayed.oldest), (Offset(20), 0, None));
+    assert!(is_held(&mut db.read().await.unwrap().conn(), &world.group).await.unwrap());
+    relay.stop().await;
+    assert!(!is_held(&mut db.read().await.unwrap().conn(), &world.group).await.unwrap());
+    world.emit(20..25).await;
+    let relayed = log.relayed().await.unwrap();
+    assert_eq!((relayed.published, relayed.behind), (Offset(20), 5));
+    assert!(relayed.oldest.is_some());
+    assert_eq!(log.published().await.unwrap(), Some(Offset(20)));
 }
