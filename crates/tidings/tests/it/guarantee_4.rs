@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use tidings_testkit::World;
 
-use crate::{database::Hand, world};
+use crate::{database::Hand, embedded};
 
 const USERS: u64 = 12;
 
@@ -36,7 +36,7 @@ async fn derived(world: &World) -> Vec<((u64, u64), Vec<u64>)> {
 
 #[tokio::test]
 async fn a_whole_replay_from_the_beginning_changes_nothing() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     lively_graph(&world).await;
     let before = derived(&world).await;
     for _ in 0..2 {
@@ -52,7 +52,7 @@ async fn a_whole_replay_from_the_beginning_changes_nothing() {
 
 #[tokio::test]
 async fn events_that_are_published_again_have_no_second_effect() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     lively_graph(&world).await;
     let before = derived(&world).await;
     // New offsets and ids, so that only the version tells that they are known; beside a running server.
@@ -71,7 +71,7 @@ async fn events_that_are_published_again_have_no_second_effect() {
 
 #[tokio::test]
 async fn a_second_server_on_the_same_data_refuses_to_start_and_the_first_goes_on() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     world.register(1..=2).await;
     let mut second = world.spawn(&["serve", "--listen", "127.0.0.1:0"]);
     assert_eq!(second.find_line("Tidings is at "), None);
@@ -86,7 +86,7 @@ async fn a_second_server_on_the_same_data_refuses_to_start_and_the_first_goes_on
 
 #[tokio::test]
 async fn a_projection_that_is_lost_is_built_anew_by_a_replay() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     lively_graph(&world).await;
     let before = derived(&world).await;
     world.kill().await;

@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use crate::{database::Hand, world};
+use crate::{database::Hand, embedded};
 
 #[tokio::test]
 async fn an_old_event_that_comes_late_never_brings_a_follow_back() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     world.register(1..=3).await;
     let ada = world.user(1).await;
     ada.follow(2).await;
@@ -30,7 +30,7 @@ async fn an_old_event_that_comes_late_never_brings_a_follow_back() {
 
 #[tokio::test]
 async fn what_waits_behind_a_failed_event_is_applied_in_order_once_it_works_also_after_a_crash() {
-    let world = world(&[
+    let world = embedded(&[
         ("projector.retry_attempts", "100000"),
         ("projector.retry_gap_ms", "10"),
         ("projector.retry_gap_max_ms", "20"),
@@ -56,7 +56,7 @@ async fn what_waits_behind_a_failed_event_is_applied_in_order_once_it_works_also
     let parked = world.parked().await;
     let [key] = &parked[..] else { panic!("one key is parked: {parked:?}") };
     assert_eq!((&key["key"], &key["state"], &key["waiting"]), (&json!("7"), &json!("retrying"), &json!(6)), "{key}");
-    assert!(key["error"].as_str().unwrap().contains("the mirror is out of order"), "{key}");
+    assert!(key["error"].as_str().unwrap().contains("out of order"), "{key}");
     assert_eq!(world.followers(1).await.len(), 3, "other keys went on, also to the same user");
     assert_eq!(world.followers(7).await.len(), 3);
     assert_eq!(world.followers(3).await, [] as [u64; 0]);

@@ -4,14 +4,14 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::{database::Hand, world};
+use crate::{database::Hand, embedded};
 
 const TWO_QUICK_TRIES: &[(&str, &str)] =
     &[("projector.retry_attempts", "2"), ("projector.retry_gap_ms", "10"), ("projector.retry_gap_max_ms", "10")];
 
 #[tokio::test]
 async fn poison_keys_die_each_by_its_own_tries_and_everybody_else_goes_on() {
-    let world = world(TWO_QUICK_TRIES).await;
+    let world = embedded(TWO_QUICK_TRIES).await;
     world.register(1..=40).await;
     let mut hand = Hand::in_database_of(&world).await;
     hand.refuse("follower", "NEW.from_user_id % 4 = 0").await;
@@ -46,7 +46,7 @@ async fn poison_keys_die_each_by_its_own_tries_and_everybody_else_goes_on() {
 
 #[tokio::test]
 async fn an_event_from_the_future_parks_its_key_and_an_unknown_type_is_passed_over_and_counted() {
-    let world = world(TWO_QUICK_TRIES).await;
+    let world = embedded(TWO_QUICK_TRIES).await;
     world.register(1..=5).await;
     world.user(2).await.follow(1).await;
     let mut hand = Hand::in_database_of(&world).await;
@@ -79,7 +79,7 @@ async fn an_event_from_the_future_parks_its_key_and_an_unknown_type_is_passed_ov
 
 #[tokio::test]
 async fn a_dependency_that_is_down_uses_up_no_try_and_the_rest_waits_for_it() {
-    let world = world(TWO_QUICK_TRIES).await;
+    let world = embedded(TWO_QUICK_TRIES).await;
     world.register(1..=3).await;
     world.user(1).await.follow(2).await;
     world.drain().await;

@@ -1,11 +1,11 @@
 //! Guarantee 8: counters equal their facts. Drift is checked, is a metric and is repaired; a counter
 //! is never clamped to hide it.
 
-use crate::{database::Hand, world};
+use crate::{database::Hand, embedded};
 
 #[tokio::test]
 async fn a_counter_that_is_deleted_truncated_or_garbage_is_right_at_the_next_read() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     world.register(1..=8).await;
     for from in 2..=6 {
         world.user(from).await.follow(1).await;
@@ -34,7 +34,7 @@ async fn a_counter_that_is_deleted_truncated_or_garbage_is_right_at_the_next_rea
 
 #[tokio::test]
 async fn a_damaged_counter_is_right_after_the_next_event_as_well() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     world.register(1..=8).await;
     let mut hand = Hand::in_database_of(&world).await;
     for (from, damage) in [
@@ -57,7 +57,7 @@ async fn a_damaged_counter_is_right_after_the_next_event_as_well() {
 
 #[tokio::test]
 async fn drift_that_looks_right_is_found_by_sampled_reads_counted_and_repaired() {
-    let world = world(&[("relation.counter_check_every", "3")]).await;
+    let world = embedded(&[("relation.counter_check_every", "3")]).await;
     world.register(1..=6).await;
     for from in 2..=5 {
         world.user(from).await.follow(1).await;
@@ -83,7 +83,7 @@ async fn drift_that_looks_right_is_found_by_sampled_reads_counted_and_repaired()
 
 #[tokio::test]
 async fn a_counter_that_would_fall_below_zero_is_recounted_and_counted_as_drift() {
-    let world = world(&[("relation.counter_check_every", "0")]).await;
+    let world = embedded(&[("relation.counter_check_every", "0")]).await;
     world.register(1..=6).await;
     for from in 2..=5 {
         world.user(from).await.follow(1).await;

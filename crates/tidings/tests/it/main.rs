@@ -30,7 +30,12 @@ async fn world(settings: &[(&str, &str)]) -> World {
     world_on(Kind::chosen(), settings).await
 }
 
-/// The same, of this kind.
+/// The embedded world, for tests that damage or look at what only it has.
+async fn embedded(settings: &[(&str, &str)]) -> World {
+    world_on(Kind::Embedded, settings).await
+}
+
+/// A running world of this kind.
 async fn world_on(kind: Kind, settings: &[(&str, &str)]) -> World {
     World::start_with(Options::new(BINARY).on(kind).with_all(settings)).await
 }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::{database::Hand, world};
+use crate::{database::Hand, embedded};
 
 #[tokio::test]
 async fn a_server_whose_database_is_broken_says_so_with_its_checks() {
-    let world = world(&[]).await;
+    let world = embedded(&[]).await;
     assert_eq!(world.nobody().get("/health/ready").await.json(200)["status"], "ready");
     let mut hand = Hand::in_database_of(&world).await;
     hand.run("ALTER TABLE outbox RENAME TO gone").await;
