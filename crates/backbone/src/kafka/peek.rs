@@ -18,6 +18,7 @@ use tidings_event::Timestamp;
 use super::{Options, message};
 use crate::{
     Error, Result,
+    clock::Stopwatch,
     limits::KAFKA_REQUEST_TIME_MAX,
     log::{Behind, Offset, Part},
 };
@@ -99,9 +100,16 @@ pub(crate) fn watermarks<C: rdkafka::consumer::ConsumerContext>(
     consumer: &BaseConsumer<C>,
     part: &Part,
 ) -> Result<(i64, i64)> {
-    consumer
-        .fetch_watermarks(&part.topic, part.number, KAFKA_REQUEST_TIME_MAX)
-        .map_err(Error::kafka("reading the ends of a topic"))
+    let started = Stopwatch::start();
+    loop {
+        match consumer.fetch_watermarks(&part.topic, part.number, KAFKA_REQUEST_TIME_MAX) {
+            // Just after a topic was made, not every broker knows it yet.
+            Err(KafkaError::MetadataFetch(code)) if is_not_known_yet(code) && is_early(&started) => {
+                std::thread::sleep(NEW_TOPIC_GAP);
+            }
+            answer => return answer.map_err(Error::kafka("reading the ends of a topic")),
+        }
+    }
 }
 
 /// When the first record at or after these offsets occurred, for the parts that have one.
@@ -150,6 +158,17 @@ fn first_in_topic(
     let source = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
     Err(Error::Kafka { doing, source })
 }
+
+fn is_not_known_yet(code: RDKafkaErrorCode) -> bool {
+    use RDKafkaErrorCode::{LeaderNotAvailable, UnknownPartition, UnknownTopic, UnknownTopicOrPartition};
+    matches!(code, LeaderNotAvailable | UnknownPartition | UnknownTopic | UnknownTopicOrPartition)
+}
+
+fn is_early(started: &Stopwatch) -> bool {
+    started.seconds() < KAFKA_REQUEST_TIME_MAX.as_secs_f64()
+}
+
+const NEW_TOPIC_GAP: Duration = Duration::from_millis(50);
 
 const POLL_TIME: Duration = Duration::from_millis(100);
 

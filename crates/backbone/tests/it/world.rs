@@ -201,15 +201,22 @@ pub(crate) struct Running {
     pub(crate) shutdown: CancellationToken,
 }
 
+/// A test that fails ends its runtime too: a consumer group has a thread that would outlive it.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
 impl Running {
     pub(crate) async fn settle(&self) {
         let settled = self.handle.settle(PATIENCE).await.unwrap();
         assert!(settled, "the projector did not settle: {:?}", self.handle.statuses().await);
     }
 
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
-        self.task.await.unwrap().unwrap();
+        (&mut self.task).await.unwrap().unwrap();
     }
 }
 
