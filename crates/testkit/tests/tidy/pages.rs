@@ -7,7 +7,7 @@ use crate::{
     workspace::{paths, read, root, sources, texts},
 };
 
-const ARCHITECTURE_LINES_MAX: usize = 330;
+const ARCHITECTURE_LINES_MAX: usize = 340;
 
 #[test]
 fn the_architecture_is_short_and_its_invariants_are_tests() {

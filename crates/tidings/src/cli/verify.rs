@@ -23,8 +23,8 @@ pub(super) const COULD_NOT_VERIFY: u8 = 2;
 /// Compare every mirror row, list length and counter with the facts.
 ///
 /// Exact at any moment, also while a server writes: all is read in one snapshot, and events on
-/// their way are taken into account, or waited for where they are on their way through Kafka. Exit status: 0 without differences, 1 with differences, 2 if
-/// it could not be told.
+/// their way are taken into account, or waited for where they are on their way through Kafka. Exit
+/// status: 0 without differences, 1 with differences, 2 if it could not be told.
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
     /// Print one JSON object instead of a table

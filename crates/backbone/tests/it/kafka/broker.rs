@@ -30,7 +30,9 @@ impl Broker {
         let prefix =
             format!("t{}", tidings_backbone::EventIds::from_os().next(tidings_backbone::Clock::system().now()));
         let options = Options { brokers, properties: Default::default(), prefix, partitions, replicas: 1 };
-        topics::ensure(&options, &[(options.topic("switch"), Purpose::Events)]).await.unwrap();
+        // No relay writes here, so its checkpoints stay empty: what settles asks for them all the same.
+        let wanted = [(options.topic("switch"), Purpose::Events), (options.checkpoint_topic(), Purpose::Compacted)];
+        topics::ensure(&options, &wanted).await.unwrap();
         let producer: BaseProducer = ClientConfig::new()
             .set("bootstrap.servers", &options.brokers)
             .set("transactional.id", format!("{}.test", options.prefix))

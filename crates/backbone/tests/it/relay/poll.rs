@@ -36,7 +36,8 @@ impl Running {
     fn start(world: &World, log: &tidings_backbone::kafka::Options) -> Self {
         let topics = vec![log.topic("test")];
         let sink: sink::Options = serde_json::from_value(serde_json::json!({
-            "kind": "kafka", "brokers": log.brokers, "prefix": log.prefix, "topics": topics, "partitions": log.partitions
+            "kind": "kafka", "brokers": log.brokers, "prefix": log.prefix,
+            "topics": topics, "partitions": log.partitions,
         }))
         .unwrap();
         let formatter = Formatter::new(&[Route::default()], &log.prefix, Clock::system(), 1_000_000).unwrap();
