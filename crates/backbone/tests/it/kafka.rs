@@ -67,12 +67,13 @@ async fn a_rebalance_while_batches_are_in_flight_has_no_double_effect_and_loses_
     let world = World::on_kafka(&broker).await;
     let recorder = Recorder::new("recorder");
     let small = Options { batch_events_max: 7, ..Options::default() };
-    broker.append(world.events(TYPE, events(40, 1..=50)));
+    broker.append(world.events(TYPE, events(40, 1..=10)));
     let steady = world.start(&recorder, small.clone());
-    for _ in 0..4 {
-        // Joins while the other one works, and leaves as soon as it has something to do.
-        let guest = world.start(&recorder, small.clone());
+    for round in 1..=4_u64 {
+        // Joins while the other one works, and leaves as soon as something was done.
         let before = world.count("SELECT COUNT(*) FROM applied").await;
+        let guest = world.start(&recorder, small.clone());
+        broker.append(world.events(TYPE, events(40, round * 10 + 1..=round * 10 + 10)));
         world.until("some progress", async || world.count("SELECT COUNT(*) FROM applied").await > before).await;
         guest.stop().await;
     }
