@@ -62,6 +62,8 @@ mysql_start() {
     mysql_accounts >"$dir/accounts.sql"
     "${program[@]}" --version | sed 's/.*Ver \([^ ]*\).*/\1/' >"$dir/version"
     mapfile -t settings < <(sql_settings "$dir")
+    # Left by a killed server whose process may not be reaped yet: the new one would take it for running.
+    rm -f "$dir"/socket "$dir"/socket.lock
     spawn "$1" "${program[@]}" "${where[@]}" "${settings[@]}" --secure-file-priv=NULL --mysqlx=OFF \
         --gtid-mode=ON --enforce-gtid-consistency=ON --innodb-redo-log-capacity=512M
 }
