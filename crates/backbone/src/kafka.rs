@@ -45,6 +45,20 @@ impl Options {
         format!("{}.relay-dead-letter", self.prefix)
     }
 
+    /// A consumer that only looks, whoever else reads: it commits nothing, sees what is committed, and is told
+    /// where a partition ends. `name` tells it from others in the broker's lists.
+    pub(crate) fn onlooker(&self, name: &str) -> ClientConfig {
+        let mut config = self.client();
+        config
+            .set("group.id", format!("{}.{name}", self.prefix))
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("isolation.level", "read_committed")
+            .set("auto.offset.reset", "earliest")
+            .set("fetch.wait.max.ms", "10");
+        config
+    }
+
     /// What every client begins with.
     pub(crate) fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();

@@ -58,17 +58,11 @@ impl Peek {
         *kept = Some(consumer);
         Ok(seen)
     }
+
     fn connect(&self) -> Result<BaseConsumer> {
-        let mut config = self.options.client();
-        config
-            .set("group.id", format!("{}.peek", self.options.prefix))
-            .set("enable.auto.commit", "false")
-            .set("enable.partition.eof", "true")
-            .set("isolation.level", "read_committed")
-            .set("auto.offset.reset", "earliest")
-            // One record of each partition is wanted.
-            .set("queued.min.messages", "1")
-            .set("fetch.wait.max.ms", "10");
+        let mut config = self.options.onlooker("peek");
+        // One record of each partition is wanted.
+        config.set("queued.min.messages", "1");
         config.create().map_err(Error::kafka("connecting to Kafka"))
     }
 }

@@ -52,16 +52,8 @@ impl Progress {
 
 impl Reading {
     fn begin(options: &Options) -> Result<Self> {
-        let consumer: BaseConsumer = options
-            .client()
-            .set("group.id", format!("{}.progress", options.prefix))
-            .set("enable.auto.commit", "false")
-            .set("enable.partition.eof", "true")
-            .set("isolation.level", "read_committed")
-            .set("auto.offset.reset", "earliest")
-            .set("fetch.wait.max.ms", "10")
-            .create()
-            .map_err(Error::kafka("connecting to Kafka"))?;
+        let consumer: BaseConsumer =
+            options.onlooker("progress").create().map_err(Error::kafka("connecting to Kafka"))?;
         let part = Part { topic: options.checkpoint_topic().into(), number: 0 };
         let (next, _) = watermarks(&consumer, &part)?;
         Ok(Self { consumer, part, next, latest: None })
