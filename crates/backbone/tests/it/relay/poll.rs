@@ -183,7 +183,8 @@ async fn how_far_it_is_is_told_by_what_is_pending(mut world: World) {
     assert_eq!((relayed.published, relayed.behind, relayed.oldest), (Offset(20), 0, None));
     assert!(is_held(&mut db.read().await.unwrap().conn(), &world.group).await.unwrap());
     relay.stop().await;
-    assert!(!is_held(&mut db.read().await.unwrap().conn(), &world.group).await.unwrap());
+    // The server lets go of a lock when it has noticed the end of the connection that held it.
+    within(async { while is_held(&mut db.read().await.unwrap().conn(), &world.group).await.unwrap() {} }).await;
     world.emit(20..25).await;
     let relayed = log.relayed().await.unwrap();
     assert_eq!((relayed.published, relayed.behind), (Offset(20), 5));
