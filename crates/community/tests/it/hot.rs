@@ -18,6 +18,7 @@ use tidings_community::relation::{
     read::{List, Page, Start},
     top_page::TopPages,
 };
+use tidings_testkit::database::Engine;
 
 use crate::{
     redis,
@@ -47,7 +48,11 @@ const QUICK: Options = Options {
 
 impl HotWorld {
     pub(crate) async fn new(users: i64, options: Options) -> Option<Self> {
-        Some(Self::at(World::new(users).await, redis::options()?, options))
+        Self::on(Engine::Sqlite, users, options).await
+    }
+
+    pub(crate) async fn on(engine: Engine, users: i64, options: Options) -> Option<Self> {
+        Some(Self::at(World::on(engine, users).await, redis::options()?, options))
     }
 
     pub(crate) fn at(world: impl Into<Arc<World>>, at: RedisOptions, options: Options) -> Self {

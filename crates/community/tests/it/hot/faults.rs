@@ -3,6 +3,7 @@
 use proptest::{prelude::*, test_runner::TestRunner};
 use tidings_backbone::{projector::Projector, redis::Script};
 use tidings_community::relation::{facts::Command, hot::Options};
+use tidings_testkit::database::Engine;
 
 use super::{HotWorld, QUICK};
 use crate::model::{USERS, commands};
@@ -73,15 +74,26 @@ impl HotWorld {
 
 #[test]
 fn every_page_and_counter_is_the_databases_whatever_redis_loses_or_remembers() {
+    try_out(Engine::Sqlite, 24);
+}
+
+#[test]
+fn so_they_are_where_numbers_are_added_in_place() {
+    if !Engine::Mariadb.is_left_out() {
+        try_out(Engine::Mariadb, 4);
+    }
+}
+
+fn try_out(engine: Engine, cases: u32) {
     if crate::redis::options().is_none() {
         return;
     }
     for list_entries_max in [3, 1_000] {
         let options = Options { list_entries_max, ..QUICK };
-        TestRunner::new(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })
+        TestRunner::new(ProptestConfig { cases, max_shrink_iters: 200, ..ProptestConfig::default() })
             .run(&steps(), |steps| {
                 crate::world::block_on(async {
-                    let hot = HotWorld::new(USERS, options).await.unwrap();
+                    let hot = HotWorld::on(engine, USERS, options).await.unwrap();
                     // The first ask begins the epoch; a millisecond later lists are loaded.
                     hot.check(1).await;
                     for step in steps {

@@ -7,13 +7,29 @@ use tidings_community::relation::{
     hot::Options,
     read::{Page, Start},
 };
+use tidings_testkit::{database::Engine, on_every_engine};
 
 use super::{HotWorld, QUICK};
 use crate::world::{follow, unfollow, user};
 
+on_every_engine!(
+    pages_come_from_redis_once_the_list_is_there,
+    lists_of_one_moment_page_by_mark_as_the_database_does,
+    a_cold_list_after_one_new_follow_shows_the_whole_list,
+    a_commit_of_the_projector_moves_a_list_on,
+    a_list_that_missed_a_commit_is_not_served_and_loaded_anew,
+    numbers_of_a_transaction_that_failed_are_never_used,
+    a_writer_sees_his_own_write_before_any_projector_does,
+    a_write_of_a_process_that_cannot_reach_redis_is_seen_by_one_that_can,
+);
+
 /// User 1 has the followers 2 to 13 and follows 2 to 5; one moment for every three of them.
 async fn world(options: Options) -> Option<HotWorld> {
-    let hot = HotWorld::new(20, options).await?;
+    world_on(Engine::Sqlite, options).await
+}
+
+async fn world_on(engine: Engine, options: Options) -> Option<HotWorld> {
+    let hot = HotWorld::on(engine, 20, options).await?;
     for from in 2..=13 {
         hot.decide(&[follow(from, 1)]).await;
         if from <= 5 {
@@ -35,9 +51,8 @@ async fn hide(hot: &HotWorld, id: i64) {
     }
 }
 
-#[tokio::test]
-async fn pages_come_from_redis_once_the_list_is_there() {
-    let Some(hot) = world(QUICK).await else { return };
+async fn pages_come_from_redis_once_the_list_is_there(engine: Engine) {
+    let Some(hot) = world_on(engine, QUICK).await else { return };
     hot.check(1).await;
     hot.warm(1).await;
     hot.check(1).await;
@@ -48,9 +63,8 @@ async fn pages_come_from_redis_once_the_list_is_there() {
     assert!(hot.number("PTTL", "uf:fans:1").await > 500_000, "it goes by itself");
 }
 
-#[tokio::test]
-async fn lists_of_one_moment_page_by_mark_as_the_database_does() {
-    let Some(hot) = HotWorld::new(40, QUICK).await else { return };
+async fn lists_of_one_moment_page_by_mark_as_the_database_does(engine: Engine) {
+    let Some(hot) = HotWorld::on(engine, 40, QUICK).await else { return };
     let commands: Vec<_> = (2..=30).map(|from| follow(from, 1)).collect();
     hot.decide(&commands).await;
     hot.drain().await;
@@ -71,9 +85,8 @@ async fn lists_of_one_moment_page_by_mark_as_the_database_does() {
     assert_eq!(seen, (2..=30).rev().collect::<Vec<_>>());
 }
 
-#[tokio::test]
-async fn a_cold_list_after_one_new_follow_shows_the_whole_list() {
-    let Some(hot) = world(QUICK).await else { return };
+async fn a_cold_list_after_one_new_follow_shows_the_whole_list(engine: Engine) {
+    let Some(hot) = world_on(engine, QUICK).await else { return };
     hot.decide(&[follow(14, 1), follow(1, 14)]).await;
     hot.drain().await;
     assert_eq!(hot.number("EXISTS", "uf:fans:1").await, 0, "a commit makes no list");
@@ -83,9 +96,8 @@ async fn a_cold_list_after_one_new_follow_shows_the_whole_list() {
     assert_eq!(hot.followers(1, &Page::first(100)).await.unwrap().entries.len(), 13);
 }
 
-#[tokio::test]
-async fn a_commit_of_the_projector_moves_a_list_on() {
-    let Some(hot) = world(QUICK).await else { return };
+async fn a_commit_of_the_projector_moves_a_list_on(engine: Engine) {
+    let Some(hot) = world_on(engine, QUICK).await else { return };
     hot.warm(1).await;
     hot.world.tick(1);
     hot.decide(&[follow(14, 1), unfollow(7, 1), unfollow(2, 1), follow(2, 1)]).await;
@@ -97,9 +109,8 @@ async fn a_commit_of_the_projector_moves_a_list_on() {
     assert_eq!(hot.followers(1, &Page::first(100)).await, expected, "from Redis, and as it is now");
 }
 
-#[tokio::test]
-async fn a_list_that_missed_a_commit_is_not_served_and_loaded_anew() {
-    let Some(hot) = world(QUICK).await else { return };
+async fn a_list_that_missed_a_commit_is_not_served_and_loaded_anew(engine: Engine) {
+    let Some(hot) = world_on(engine, QUICK).await else { return };
     hot.warm(1).await;
     hot.decide(&[follow(14, 1)]).await;
     hot.apply(100).await.unwrap();
@@ -112,9 +123,8 @@ async fn a_list_that_missed_a_commit_is_not_served_and_loaded_anew() {
     hot.check(1).await;
 }
 
-#[tokio::test]
-async fn numbers_of_a_transaction_that_failed_are_never_used() {
-    let Some(hot) = world(QUICK).await else { return };
+async fn numbers_of_a_transaction_that_failed_are_never_used(engine: Engine) {
+    let Some(hot) = world_on(engine, QUICK).await else { return };
     hot.warm(1).await;
     hot.decide(&[follow(14, 1), follow(15, 1)]).await;
     let events = hot.world.relation_events().await;
@@ -130,9 +140,8 @@ async fn numbers_of_a_transaction_that_failed_are_never_used() {
     hot.check(1).await;
 }
 
-#[tokio::test]
-async fn a_writer_sees_his_own_write_before_any_projector_does() {
-    let Some(hot) = world(QUICK).await else { return };
+async fn a_writer_sees_his_own_write_before_any_projector_does(engine: Engine) {
+    let Some(hot) = world_on(engine, QUICK).await else { return };
     for command in [follow(1, 15), unfollow(1, 3), unfollow(1, 15), follow(1, 3)] {
         hot.warm(1).await;
         hot.world.tick(1);
@@ -141,9 +150,8 @@ async fn a_writer_sees_his_own_write_before_any_projector_does() {
     }
 }
 
-#[tokio::test]
-async fn a_write_of_a_process_that_cannot_reach_redis_is_seen_by_one_that_can() {
-    let Some(hot) = world(QUICK).await else { return };
+async fn a_write_of_a_process_that_cannot_reach_redis_is_seen_by_one_that_can(engine: Engine) {
+    let Some(hot) = world_on(engine, QUICK).await else { return };
     for command in [follow(1, 15), unfollow(1, 3)] {
         hot.warm(1).await;
         hot.world.tick(1);
