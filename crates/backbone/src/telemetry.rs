@@ -70,6 +70,11 @@ pub(crate) fn relay_batch(records: usize, dead: usize, seconds: f64) {
     histogram!("tidings_relay_batch_seconds").record(seconds);
 }
 
+/// How long the oldest event has been waiting that the relay has read and that is not in the log.
+pub(crate) fn relay_age(seconds: f64) {
+    gauge!("tidings_relay_oldest_age_seconds").set(seconds);
+}
+
 /// The relay's source or sink is away and it waits.
 pub(crate) fn relay_backoff() {
     counter!("tidings_relay_backoffs_total").increment(1);

@@ -196,6 +196,15 @@ async fn status_row(connection: &mut Connection) -> Result<mysql_async::Row> {
     })
 }
 
+/// Whether the source gives its binlog by GTID.
+pub(super) async fn has_gtids(connection: &mut Connection) -> Result<bool> {
+    if connection.flavor == Flavor::Mariadb {
+        return Ok(true);
+    }
+    let mode: Option<(String,)> = connection.first("asking for GTIDs", "SELECT @@GLOBAL.gtid_mode", ()).await?;
+    Ok(mode.is_some_and(|(mode,)| mode == "ON"))
+}
+
 /// Where the source's binlog ends now: all that is committed later comes after it.
 ///
 /// # Errors
@@ -204,7 +213,10 @@ pub(super) async fn end(connection: &mut Connection) -> Result<Position> {
     let row = status_row(connection).await?;
     let file: String = row.get(0).unwrap_or_default();
     let offset: u64 = row.get(1).unwrap_or_default();
+    let has_gtids = has_gtids(connection).await?;
     let gtid = match connection.flavor {
+        // Where GTIDs were turned off, the set is still told, and says nothing any more.
+        Flavor::Mysql if !has_gtids => String::new(),
         Flavor::Mysql => row.get::<Option<String>, usize>(4).flatten().unwrap_or_default().replace(['\n', ' '], ""),
         // The variable could be ahead of the file by now; the function is asked about the very place.
         Flavor::Mariadb => connection

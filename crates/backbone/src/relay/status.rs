@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 use super::{Checkpoint, Position};
-use crate::Clock;
+use crate::{Clock, telemetry};
 
 /// A relay as it is seen from outside. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -67,16 +67,19 @@ impl Handle {
 
 /// The side that tells.
 #[derive(Clone, Debug)]
-pub(super) struct Live(watch::Sender<Status>);
+pub(super) struct Live {
+    status: watch::Sender<Status>,
+    clock: Clock,
+}
 
 impl Live {
     pub(super) fn new(clock: Clock) -> (Self, Handle) {
         let (sender, status) = watch::channel(Status::default());
-        (Self(sender), Handle { status, clock })
+        (Self { status: sender, clock: clock.clone() }, Handle { status, clock })
     }
 
     pub(super) fn state(&self, state: State, detail: Option<String>) {
-        self.0.send_if_modified(|status| {
+        self.status.send_if_modified(|status| {
             let has_changed = status.state != state || status.detail != detail;
             status.state = state;
             status.detail = detail;
@@ -89,11 +92,19 @@ impl Live {
     }
 
     pub(super) fn writing(&self, since_ms: Option<i64>) {
-        self.0.send_modify(|status| status.waiting_since_ms = since_ms);
+        self.status.send_modify(|status| status.waiting_since_ms = since_ms);
+        self.tell_age();
+    }
+
+    /// Tells the metrics how long the oldest event has been waiting by now.
+    pub(super) fn tell_age(&self) {
+        let since = self.status.borrow().waiting_since_ms;
+        let age_ms = since.map_or(0, |since| (self.clock.now().0 - since).max(0));
+        telemetry::relay_age(age_ms as f64 / 1_000.0);
     }
 
     pub(super) fn written(&self, checkpoint: &Checkpoint, records: usize, dead: usize) {
-        self.0.send_modify(|status| {
+        self.status.send_modify(|status| {
             // Polling has no position.
             if !checkpoint.position.file.is_empty() {
                 status.position = Some(checkpoint.position.clone());
@@ -103,5 +114,6 @@ impl Live {
             status.records += records as u64;
             status.dead += dead as u64;
         });
+        self.tell_age();
     }
 }

@@ -128,6 +128,7 @@ impl Writer {
         let (error, pause_ms) = (Error::chain(error), pause.as_millis());
         tracing::warn!(group = self.group, error, pause_ms, "the relay's sink is away; trying again");
         telemetry::relay_backoff();
+        self.live.tell_age();
         self.live.state(State::BackingOff, Some(error));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

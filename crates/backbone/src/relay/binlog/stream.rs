@@ -13,6 +13,7 @@ use crate::{
     relay::{
         connection::{Address, in_time},
         refusal::Refusal,
+        server,
     },
 };
 
@@ -68,10 +69,10 @@ impl Stream {
     /// `server_id` is the number under which the relay presents itself. A server ends the stream of one
     /// that has the same number, so a relay that took over evicts the one before it.
     pub(super) async fn open(address: &Address, place: &Place, server_id: u32, heartbeat: Duration) -> Result<Self> {
-        let connection = address.connect().await?;
+        let mut connection = address.connect().await?;
         let flavor = connection.flavor;
+        let by_gtid = !place.executed.is_empty() && server::has_gtids(&mut connection).await?;
         let mut conn = connection.into_conn();
-        let by_gtid = !place.executed.is_empty();
         for sql in preparations(flavor, heartbeat, by_gtid.then_some(&place.executed)) {
             in_time(RELAY_CONNECT_TIME_MAX, conn.query_drop(sql))
                 .await?

@@ -241,7 +241,9 @@ async fn compressed_transactions_are_decoded(mut own: Own) {
     }
     let mut options = own.world.options();
     options.batch_records_max = 300;
-    let mut relay = Collector::start(options, relay.checkpoint);
+    let checkpoint = relay.checkpoint.clone();
+    drop(relay);
+    let mut relay = Collector::start(options, checkpoint);
     relay.until(2_005).await;
     assert_eq!(relay.numbers(), (0..2_005).collect::<Vec<_>>());
 }
@@ -288,4 +290,35 @@ async fn settings_that_cannot_work_are_listed_all_at_once(mut own: Own) {
     let monitor = if own.world.is_mariadb { "BINLOG MONITOR" } else { "REPLICATION CLIENT" };
     assert!(error.contains(monitor), "{error}");
     own.world.sql("SET GLOBAL binlog_format = 'ROW'").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mysql_without_gtids_is_read_by_file_and_offset() {
+    let mut own = Own::mysql("a_mysql_without_gtids").await;
+    for mode in ["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"] {
+        own.world.sql(format!("SET GLOBAL gtid_mode = {mode}")).await;
+    }
+    let mut options = own.world.options();
+    options.batch_records_max = 40;
+    let mut relay = Collector::start(options, None);
+    relay.started().await;
+    let mut seen = Vec::new();
+    // The second is too large for a batch, and there is no GTID to find it again by.
+    for (start, end) in [(0, 20), (20, 1_020), (1_020, 1_030)] {
+        own.world.sql("BEGIN").await;
+        for number in (start..end).step_by(10) {
+            own.world.emit(number..number + 10).await;
+        }
+        own.world.sql("COMMIT").await;
+    }
+    while seen.len() < 1_030 {
+        relay.step().await;
+        seen.extend(relay.numbers());
+        relay = relay.restarted();
+    }
+    assert_eq!(seen, (0..1_030).collect::<Vec<_>>());
+    assert!(!relay.checkpoint.unwrap().position.file.is_empty());
+    for mode in ["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"] {
+        own.world.sql(format!("SET GLOBAL gtid_mode = {mode}")).await;
+    }
 }

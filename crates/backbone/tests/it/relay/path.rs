@@ -1,10 +1,13 @@
 //! The straight path.
 
-use super::world::{World, insert, on_both};
+use tidings_backbone::relay::FirstStart;
+
+use super::world::{Collector, World, insert, on_both};
 
 on_both!(
     committed_events_come_once_in_order_and_rolled_back_ones_do_not,
     events_before_the_first_start_come_too,
+    a_first_start_with_the_latest_leaves_out_what_was_there_and_nothing_else,
     a_restart_goes_on_behind_the_checkpoint,
     a_transaction_larger_than_a_batch_comes_in_pieces_and_goes_on_after_a_crash_in_its_middle,
 );
@@ -58,7 +61,7 @@ async fn a_restart_goes_on_behind_the_checkpoint(mut world: World) {
 async fn a_transaction_larger_than_a_batch_comes_in_pieces_and_goes_on_after_a_crash_in_its_middle(mut world: World) {
     let mut options = world.options();
     options.batch_records_max = 100;
-    let mut relay = super::world::Collector::start(options.clone(), None);
+    let mut relay = Collector::start(options.clone(), None);
     relay.started().await;
     world.emit([0]).await;
     world.sql("BEGIN").await;
@@ -104,4 +107,18 @@ async fn a_transaction_of_two_hundred_thousand_events_comes_in_batches_of_bounde
         next += numbers.len() as u64;
         relay.records.clear();
     }
+}
+
+async fn a_first_start_with_the_latest_leaves_out_what_was_there_and_nothing_else(mut world: World) {
+    world.emit(0..10).await;
+    let mut options = world.options();
+    options.first_start = FirstStart::Latest;
+    let mut relay = Collector::start(options, None);
+    relay.started().await;
+    world.emit(10..15).await;
+    relay.until(5).await;
+    let mut relay = relay.restarted();
+    world.emit([15]).await;
+    relay.until(1).await;
+    assert_eq!(relay.numbers(), [15]);
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mysql_async::prelude::Queryable;
 use tokio::{process::Command, sync::Mutex, sync::MutexGuard};
 
 use super::world::World;
@@ -51,6 +52,12 @@ impl Own {
         // A test that failed may have left something.
         for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'"] {
             world.sql(format!("SET GLOBAL {setting}")).await;
+        }
+        if !world.is_mariadb {
+            for mode in ["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"] {
+                // One step at a time; it may stand at any.
+                drop(world.conn.query_drop(format!("SET GLOBAL gtid_mode = {mode}")).await);
+            }
         }
         Self { world, service, set, _turn: turn }
     }
