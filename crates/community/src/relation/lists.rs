@@ -1,19 +1,21 @@
 //! Lists of users, from wherever the answer is the one the database would give: the first page of big
 //! accounts from memory, other pages from Redis where there is one, everything else from the database.
 
-use tidings_backbone::{Conn, Db, Result, db::Value};
+use std::collections::HashMap;
+
+use tidings_backbone::{
+    Conn, Db, Result,
+    db::{Row, Value},
+};
 use tidings_event::Timestamp;
 
 use super::{
-    counters::{self, Stored},
+    counters,
     hot::{Found, Hot, Line, ListName},
     read::{self, Entry, List, Page},
     top_page::TopPages,
 };
-use crate::{
-    UserId, telemetry,
-    user::read::{exists, handles},
-};
+use crate::{UserId, telemetry, user::read::read_handle};
 
 /// Reads lists. Cheap to clone; clones share what they keep.
 #[derive(Clone, Debug)]
@@ -47,26 +49,32 @@ impl Lists {
             (None, Some(hot)) => hot.read_list(ListName::Followers, user, page, None).await,
             _ => Found::Nothing,
         };
-        let stored = {
+        let is_for_top = |lines: u64| TopPages::reach(page) && self.top_pages.may_keep(lines);
+        {
             let mut tx = self.db.read().await?;
             let mut conn = tx.conn();
-            let stored = counters::read_stored(&mut conn, &[user]).await?.remove(&user);
-            let changes = stored.and_then(|stored| stored.changes);
-            if let Some(kept) = kept.filter(|kept| Some(kept.read_at()) == changes) {
-                return Ok(Some(kept.cut(page)));
-            }
-            if let Some(list) = self.top_pages.read(&mut conn, user, page, stored).await? {
-                return Ok(Some(list));
-            }
-            if let Some(list) = hit(&mut conn, user, page, &found, changes).await? {
-                return Ok(Some(list));
+            match &found {
+                Found::Lines { kept, .. } if !is_for_top(*kept) => {
+                    if let Some(list) = hit(&mut conn, user, page, &found).await? {
+                        return Ok(Some(list));
+                    }
+                }
+                _ => {
+                    let stored = counters::read_stored(&mut conn, &[user]).await?.remove(&user);
+                    let changes = stored.and_then(|stored| stored.changes);
+                    if let Some(kept) = kept.filter(|kept| Some(kept.read_at()) == changes) {
+                        return Ok(Some(kept.cut(page)));
+                    }
+                    if let Some(list) = self.top_pages.read(&mut conn, user, page, stored).await? {
+                        return Ok(Some(list));
+                    }
+                }
             }
             if matches!(found, Found::Nothing) {
                 return read::followers(&mut conn, user, page).await;
             }
-            stored
-        };
-        self.missed(ListName::Followers, user, page, found, stored).await
+        }
+        self.missed(ListName::Followers, user, page, found).await
     }
 
     /// Whom `user` follows: as [`read::followings`]. His own last write is in it.
@@ -75,41 +83,28 @@ impl Lists {
             Some(hot) => hot.read_list(ListName::Followings, user, page, None).await,
             None => Found::Nothing,
         };
-        let stored = {
+        {
             let mut tx = self.db.read().await?;
             let mut conn = tx.conn();
             if matches!(found, Found::Nothing) {
                 return read::followings(&mut conn, user, page).await;
             }
-            let stored = counters::read_stored(&mut conn, &[user]).await?.remove(&user);
-            let changes = stored.and_then(|stored| stored.changes);
-            if let Some(list) = hit(&mut conn, user, page, &found, changes).await? {
+            if let Some(list) = hit(&mut conn, user, page, &found).await? {
                 return Ok(Some(list));
             }
-            stored
-        };
-        self.missed(ListName::Followings, user, page, found, stored).await
+        }
+        self.missed(ListName::Followings, user, page, found).await
     }
 
     /// Answers from the database, and loads the list where that is called for.
-    async fn missed(
-        &self,
-        name: ListName,
-        user: UserId,
-        page: &Page,
-        found: Found,
-        stored: Option<Stored>,
-    ) -> Result<Option<List>> {
-        let changes = stored.and_then(|stored| stored.changes);
+    async fn missed(&self, name: ListName, user: UserId, page: &Page, found: Found) -> Result<Option<List>> {
         let load = match (found, &self.hot) {
             (Found::Load(load), _) => Some(load),
-            // An older number than the database's: it goes, and whoever takes it away loads it anew.
-            (Found::Lines { changes: old, .. }, Some(hot)) if changes.is_some_and(|changes| changes > old) => {
-                match hot.read_list(name, user, page, Some(old)).await {
-                    Found::Load(load) => Some(load),
-                    _ => None,
-                }
-            }
+            // It was of another number than the database's: it goes, and whoever takes it away loads it anew.
+            (Found::Lines { changes: old, .. }, Some(hot)) => match hot.read_list(name, user, page, Some(old)).await {
+                Found::Load(load) => Some(load),
+                _ => None,
+            },
             _ => None,
         };
         // A snapshot of its own: what is loaded must have been read after the leave to load it was given.
@@ -130,27 +125,39 @@ impl Lists {
     }
 }
 
-/// The page from Redis, if its number is the database's.
-async fn hit(
-    conn: &mut Conn<'_>,
-    owner: UserId,
-    page: &Page,
-    found: &Found,
-    changes: Option<i64>,
-) -> Result<Option<List>> {
-    let Found::Lines { changes: at, lines } = found else { return Ok(None) };
-    telemetry::hot_list_checked(changes == Some(*at));
-    if changes != Some(*at) || (lines.is_empty() && !exists(conn, owner).await?) {
-        return Ok(None);
-    }
+/// The page from Redis, if its number is the database's. One query tells that and the names.
+async fn hit(conn: &mut Conn<'_>, owner: UserId, page: &Page, found: &Found) -> Result<Option<List>> {
+    let Found::Lines { changes, lines, .. } = found else { return Ok(None) };
     let limit = page.limit() as usize;
     let shown = &lines[..lines.len().min(limit)];
-    let users: Vec<UserId> = shown.iter().map(|(user, _)| *user).collect();
-    let mut names = handles(conn, &users).await?;
+    let mut names = HashMap::with_capacity(shown.len());
+    // Where there is nobody to name, the owner's own row tells the number, and that he is known.
+    let named = if shown.is_empty() { vec![owner] } else { shown.iter().map(|(user, _)| *user).collect() };
+    let mut is_new = true;
+    for row in names_and_number(conn, owner, &named).await? {
+        is_new &= row.int_or_null(2)? == Some(*changes);
+        names.insert(UserId::read(&row, 0, "account")?, read_handle(&row, 1)?);
+    }
+    let is_whole = names.len() == named.len();
+    telemetry::hot_list_checked(is_new && is_whole);
+    if !(is_new && is_whole) {
+        return Ok(None);
+    }
     let entry = |&(user_id, followed_at): &Line| Some(Entry { user_id, handle: names.remove(&user_id)?, followed_at });
     let Some(entries) = shown.iter().map(entry).collect::<Option<Vec<_>>>() else { return Ok(None) };
     let next = entries.last().filter(|_| lines.len() > limit).map(Entry::mark);
     Ok(Some(List { entries, next }))
+}
+
+/// Rows of those of `users` that are registered: id, handle, and the number of `owner`'s changes.
+async fn names_and_number(conn: &mut Conn<'_>, owner: UserId, users: &[UserId]) -> Result<Vec<Row>> {
+    let changes = conn.engine().as_int("changes");
+    let marks = vec!["?"; users.len()].join(", ");
+    let sql = format!(
+        "SELECT id, handle, (SELECT {changes} FROM user_counter WHERE user_id = ?) FROM account WHERE id IN ({marks})"
+    );
+    let args = std::iter::once(owner).chain(users.iter().copied()).map(Value::from).collect();
+    conn.fetch("checking a list", sql, args).await
 }
 
 /// The first lines of a list, without names.

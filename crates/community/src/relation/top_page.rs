@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     UserId,
-    limits::{PAGE_ENTRIES_MAX, TOP_PAGE_ACCOUNTS_MAX, TOP_PAGE_FOLLOWERS_MIN},
+    limits::{HOT_LIST_ENTRIES_MAX, PAGE_ENTRIES_MAX, TOP_PAGE_ACCOUNTS_MAX, TOP_PAGE_FOLLOWERS_MIN},
     telemetry,
 };
 
@@ -51,6 +51,12 @@ impl TopPages {
     /// Whether `page` lies on a first page.
     pub(super) fn reach(page: &Page) -> bool {
         within_top(page).is_some()
+    }
+
+    /// Whether the first page of a list with so many lines, or more, is kept here.
+    pub(super) fn may_keep(&self, lines: u64) -> bool {
+        // A list that Redis does not hold whole may be of any length.
+        lines >= u64::from(self.followers_min) || lines >= HOT_LIST_ENTRIES_MAX as u64
     }
 
     /// What is kept of `user`'s list, if `page` lies on it. It holds only if the database names the

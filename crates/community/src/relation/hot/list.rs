@@ -28,8 +28,9 @@ pub(in crate::relation) type Line = (UserId, Timestamp);
 /// What Redis has of a list.
 #[derive(Debug)]
 pub(in crate::relation) enum Found {
-    /// Lines as wanted, fewer only at the end of the list; valid at this number of changes.
-    Lines { changes: i64, lines: Vec<Line> },
+    /// Lines as wanted, fewer only at the end of the list; valid at this number of changes. So many
+    /// lines of the list are kept.
+    Lines { changes: i64, kept: u64, lines: Vec<Line> },
     /// Nothing, and the caller may load it.
     Load(Load),
     /// Nothing, and nothing is to be done.
@@ -157,10 +158,10 @@ impl Hot {
 /// Reads what `read_list.lua` answers; `None` when it is not that.
 fn read_answer(answer: &[Vec<u8>], server: Server, token: [u8; 16]) -> Option<Found> {
     match answer.split_first()? {
-        (kind, [changes, lines @ ..]) if kind == b"rows" => {
+        (kind, [changes, kept, lines @ ..]) if kind == b"rows" => {
             let line = |line: &[Vec<u8>]| Some((read_member(&line[0])?, Timestamp(number(&line[1])?)));
             let lines = lines.chunks_exact(2).map(line).collect::<Option<Vec<Line>>>()?;
-            Some(Found::Lines { changes: number(changes)?, lines })
+            Some(Found::Lines { changes: number(changes)?, kept: number(kept)?.try_into().ok()?, lines })
         }
         (kind, [epoch]) if kind == b"load" => {
             Some(Found::Load(Load { server, token, epoch: String::from_utf8(epoch.clone()).ok()? }))

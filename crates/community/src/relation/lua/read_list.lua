@@ -10,7 +10,7 @@
 -- ARGV[7]  a number of changes: a list that was read at it is known to be old, and goes; or ''
 -- ARGV[8]  run id of this Redis, ARGV[9]  the time a fence stands, in milliseconds: with KEYS[3]
 --
--- Answers {'rows', changes, member, score, ...} with fewer lines only at the end of the list, or
+-- Answers {'rows', changes, lines kept, member, score, ...} with fewer lines only at the end of the list, or
 -- {'load', epoch}, or {'none'}: somebody else loads it, or it is too long, or it is fenced.
 local list, load = KEYS[1], KEYS[2]
 local wanted = tonumber(ARGV[3])
@@ -65,6 +65,7 @@ if changes and changes ~= ARGV[7] and of == epoch and redis.call('ZCARD', list) 
     end
     table.insert(rows, 1, 'rows')
     table.insert(rows, 2, changes)
+    table.insert(rows, 3, count)
     return rows
 end
 

@@ -61,7 +61,7 @@ async fn one_loads_at_a_time_and_what_he_kept_is_read_until_a_fence_ends_it() {
     assert_eq!(list.read("two", "run1").await, ["none"]);
     assert!(!list.store("two", 5, &load[1]).await, "it is not his turn");
     assert!(list.store("one", 5, &load[1]).await);
-    assert_eq!(list.read("three", "run1").await, ["rows", "5", "\0\0\0\0\0\0\0A", "1700000000000"]);
+    assert_eq!(list.read("three", "run1").await, ["rows", "5", "1", "\0\0\0\0\0\0\0A", "1700000000000"]);
     list.fence(HOUR_MS).await;
     assert_eq!(list.read("four", "run1").await, ["none"], "fenced");
 }
