@@ -2,6 +2,8 @@
 
 pub(crate) mod mysql;
 
+use rdkafka::types::RDKafkaErrorCode as Code;
+
 /// What went wrong, with its cause kept as [`std::error::Error::source`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -81,7 +83,7 @@ pub enum Error {
         topic: String,
         /// What the broker said.
         #[source]
-        code: rdkafka::types::RDKafkaErrorCode,
+        code: Code,
     },
     /// A topic has another number of partitions than configured, so keys would change their place.
     #[error("the topic `{topic}` has {found} partitions, {wanted} are configured")]
@@ -202,6 +204,23 @@ const SQLITE_TRANSIENT_CODES: [u32; 7] = [5, 6, 7, 10, 13, 14, 15];
 /// Primary SQLite result codes that blame the values of a statement: TOOBIG, CONSTRAINT, MISMATCH.
 const SQLITE_DATA_CODES: [u32; 3] = [18, 19, 20];
 
+/// Codes of Kafka that come again until somebody changes a setting.
+fn is_refusal(code: Code) -> bool {
+    matches!(
+        code,
+        Code::TopicAuthorizationFailed
+            | Code::TransactionalIdAuthorizationFailed
+            | Code::ClusterAuthorizationFailed
+            | Code::UnsupportedSASLMechanism
+            | Code::InvalidTopic
+            | Code::InvalidTransactionTimeout
+            | Code::InvalidReplicationFactor
+            | Code::InvalidPartitions
+            | Code::PolicyViolation
+            | Code::UnsupportedFeature
+    )
+}
+
 impl Error {
     pub(crate) fn database(doing: &'static str) -> impl FnOnce(sqlx::Error) -> Self {
         move |source| Self::Database { doing, source }
@@ -233,6 +252,17 @@ impl Error {
             Self::RedisDown => true,
             _ => false,
         }
+    }
+
+    /// Whether Kafka forbids what was asked, or does not know it: only a change of its settings or of those
+    /// here can help.
+    pub(crate) fn is_forbidden_by_kafka(&self) -> bool {
+        let code = match self {
+            Self::Kafka { source, .. } => source.rdkafka_error_code(),
+            Self::TopicRefused { code, .. } => Some(*code),
+            _ => None,
+        };
+        code.is_some_and(is_refusal)
     }
 
     /// Whether the data itself is at fault: the same call will fail again whatever is repaired

@@ -100,7 +100,7 @@ pub const KAFKA_RECORD_BYTES_MAX: usize = 1_048_000;
 /// Bytes of one batch of records, before a topic is found to take smaller ones only.
 pub const KAFKA_BATCH_BYTES_MAX: usize = 1_000_000;
 /// Bytes of records that wait in the client of the relay's producer.
-pub const KAFKA_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const KAFKA_QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Time the records of one transaction may take to be acknowledged, and its commit again.
 pub const KAFKA_COMMIT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time after which a broker ends a transaction that a dead relay left open.
@@ -131,7 +131,15 @@ pub const KAFKA_HINT_EVENTS_MIN: i64 = 1_000;
 pub const RELAY_BATCH_RECORDS_MAX: usize = 8_192;
 /// Bytes of the records of one batch of the relay. Two batches exist at a time: one is being written,
 /// one is being made.
-pub const RELAY_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const RELAY_BATCH_BYTES_MAX: usize = 1024 * 1024;
+/// Time for which a batch gathers what can be had at once, before it is handed over to a sink that waits.
+pub const RELAY_GATHER_TIME_MAX: Duration = Duration::from_millis(2);
+/// Batches of one transaction of Kafka, while the relay catches up.
+pub const RELAY_TRANSACTION_BATCHES_MAX: usize = 32;
+/// Time after which such a transaction ends.
+pub const RELAY_TRANSACTION_TIME_MAX: Duration = Duration::from_millis(500);
+/// How long such a transaction waits for its next batch.
+pub const RELAY_TRANSACTION_WAIT_MAX: Duration = Duration::from_millis(20);
 /// Pause between two checkpoints while the outbox is quiet and the rest of the database is not.
 pub const RELAY_QUIET_CHECKPOINT_GAP: Duration = Duration::from_secs(1);
 /// Prepared transactions (XA) with outbox rows that may wait for their verdict.

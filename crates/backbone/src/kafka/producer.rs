@@ -7,6 +7,11 @@
 //! There is one way out of trouble, whatever it was: the client is thrown away, and the next write takes
 //! the id again and reads the checkpoint back. It tells whether the last batch is there (a commit whose
 //! answer was lost), is not there, or somebody else has written since.
+//!
+//! Between two transactions the client pauses for some 20 ms, because the broker has not quite ended the
+//! first. So while there is much to write, one transaction takes several batches ([`Producer::append`]).
+//! They are not kept here: if it fails, they are void, and whoever has written them takes over again
+//! and begins at the checkpoint that he then reads.
 
 mod deliveries;
 mod send;
@@ -47,6 +52,10 @@ enum State {
     Fenced,
     /// Ready for a transaction.
     Ready(Arc<Client>),
+    /// In a transaction that has batches in it.
+    Open(Arc<Client>),
+    /// Such a transaction has failed: its batches are lost, or committed.
+    Void,
     /// The last transaction went wrong. With a checkpoint, it may have been committed all the same.
     Broken(Option<Stored>),
 }
@@ -78,7 +87,7 @@ impl Producer {
     /// # Errors
     /// When Kafka cannot be reached, or does not allow it.
     pub(crate) async fn take_over(&mut self) -> Result<Option<Vec<u8>>> {
-        if let State::Ready(client) = std::mem::replace(&mut self.state, State::Fenced) {
+        if let State::Ready(client) | State::Open(client) = std::mem::replace(&mut self.state, State::Fenced) {
             drop_aside(client);
         }
         let (client, last) = self.connect().await?;
@@ -99,57 +108,133 @@ impl Producer {
         dead: &[Record],
         checkpoint: &[u8],
     ) -> Result<(), WriteError> {
+        let Some((client, is_open)) = self.client(records, checkpoint).await? else { return Ok(()) };
+        let stored = Stored { sequence: self.next_sequence(), checkpoint: checkpoint.to_vec() };
+        // If this future is dropped half-way, the next write takes it from here.
+        self.state = if is_open { State::Void } else { State::Broken(Some(stored.clone())) };
+        let outcome = self.transact(&client, is_open, records, dead, Some(&stored)).await;
+        match is_open {
+            true => self.settle_open(outcome, client, Some(stored)),
+            false => self.settle(outcome, client, Some(stored), records).await,
+        }
+    }
+
+    /// Adds a batch to a transaction that a later [`write`](Self::write) ends. The batch may have reached
+    /// the brokers or not when this returns; no more of it is kept than the client's queue holds.
+    ///
+    /// # Errors
+    /// See [`WriteError`]. The first batch of a transaction can be tried again as it was; after that,
+    /// [`WriteError::Void`] says that all batches of the transaction are lost.
+    pub(crate) async fn append(&mut self, records: &[Record], dead: &[Record]) -> Result<(), WriteError> {
+        let Some((client, is_open)) = self.client(records, &[]).await? else { return Ok(()) };
+        self.state = if is_open { State::Void } else { State::Broken(None) };
+        let outcome = self.transact(&client, is_open, records, dead, None).await;
+        match is_open {
+            true => self.settle_open(outcome, client, None),
+            false => self.settle(outcome, client, None, records).await,
+        }
+    }
+
+    /// The client to write with, and whether it is in a transaction that has batches in it. None where the
+    /// batch with this checkpoint turns out to be there.
+    async fn client(
+        &mut self,
+        records: &[Record],
+        checkpoint: &[u8],
+    ) -> Result<Option<(Arc<Client>, bool)>, WriteError> {
         if let Some((record, bytes)) = send::first_over(records, self.record_bytes_max) {
             return Err(too_large(record, bytes, self.record_bytes_max));
         }
-        let client = match std::mem::replace(&mut self.state, State::Broken(None)) {
+        match std::mem::replace(&mut self.state, State::Broken(None)) {
             State::Fenced => {
                 self.state = State::Fenced;
-                return Err(WriteError::Fenced);
+                Err(WriteError::Fenced)
             }
-            State::Ready(client) => client,
-            State::Broken(in_doubt) => match self.resume(in_doubt, checkpoint).await? {
-                Some(client) => client,
-                None => return Ok(()),
+            State::Void => {
+                self.state = State::Void;
+                Err(void(KafkaError::Canceled))
+            }
+            State::Ready(client) => Ok(Some((client, false))),
+            State::Open(client) => Ok(Some((client, true))),
+            State::Broken(in_doubt) => {
+                let client = self.resume(in_doubt, checkpoint).await?;
+                Ok(client.map(|client| (client, false)))
+            }
+        }
+    }
+
+    /// What has become of a transaction with earlier batches in it.
+    fn settle_open(&mut self, outcome: Outcome, client: Arc<Client>, stored: Option<Stored>) -> Result<(), WriteError> {
+        let error = match outcome {
+            Outcome::Appended => {
+                self.state = State::Open(client);
+                return Ok(());
+            }
+            Outcome::Committed => {
+                self.last = stored;
+                self.state = State::Ready(client);
+                return Ok(());
+            }
+            Outcome::TooLarge { .. } | Outcome::Hopeless(_) => {
+                void(KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge))
+            }
+            Outcome::Refused { source, .. } => void(source),
+            Outcome::Failed { error, .. } => match self.failure(error) {
+                WriteError::Retriable(error) => WriteError::Void(error),
+                other => other,
             },
         };
-        let stored = Stored { sequence: self.next_sequence(), checkpoint: checkpoint.to_vec() };
-        // If this future is dropped half-way, the next write takes it from here.
-        self.state = State::Broken(Some(stored.clone()));
-        let outcome = self.transact(&client, records, dead, &stored).await;
-        self.settle(outcome, client, stored, records).await
+        drop_aside(client);
+        Err(error)
     }
 
     async fn settle(
         &mut self,
         outcome: Outcome,
         client: Arc<Client>,
-        stored: Stored,
+        stored: Option<Stored>,
         records: &[Record],
     ) -> Result<(), WriteError> {
         match outcome {
+            Outcome::Appended => {
+                self.state = State::Open(client);
+                Ok(())
+            }
             Outcome::Committed => {
-                self.last = Some(stored);
+                self.last = stored;
                 self.state = State::Ready(client);
                 Ok(())
             }
             Outcome::TooLarge { record, bytes, is_alone } => {
-                let aborted = transaction::abort(client.clone()).await.is_ok();
-                self.state = if aborted { State::Ready(client) } else { State::Broken(None) };
+                self.abort(client).await;
                 if is_alone {
                     return Err(too_large(record, bytes, self.record_bytes_max));
                 }
                 self.too_large(&records[record].topic, record, bytes).await
             }
+            Outcome::Refused { record, source } => {
+                self.abort(client).await;
+                Err(WriteError::Refused { record, reason: format!("Kafka does not take the record: {source}") })
+            }
+            Outcome::Hopeless(message) => {
+                self.abort(client).await;
+                Err(WriteError::Fatal(Error::RelayStopped { reason: message }))
+            }
             Outcome::Failed { error, in_doubt } => {
                 let failure = self.failure(error);
                 if !matches!(failure, WriteError::Fenced) {
-                    self.state = State::Broken(in_doubt.then_some(stored));
+                    self.state = State::Broken(stored.filter(|_| in_doubt));
                 }
                 drop_aside(client);
                 Err(failure)
             }
         }
+    }
+
+    /// Ends a transaction that went wrong by no fault of the client's.
+    async fn abort(&mut self, client: Arc<Client>) {
+        let aborted = transaction::abort(client.clone()).await.is_ok();
+        self.state = if aborted { State::Ready(client) } else { State::Broken(None) };
     }
 
     /// The broker found the batch too large that this record was in, and it is the largest of them. Where
@@ -220,7 +305,7 @@ impl Producer {
                 self.state = State::Fenced;
                 WriteError::Fenced
             }
-            Some(code) if transaction::is_refusal(code) => WriteError::Fatal(error),
+            _ if error.is_forbidden_by_kafka() => WriteError::Fatal(error),
             _ if matches!(&error, Error::Kafka { source: KafkaError::ClientConfig(..), .. }) => {
                 WriteError::Fatal(error)
             }
@@ -233,8 +318,10 @@ impl Producer {
 /// Bytes of a batch beside the key, the value and the headers of its only record, about.
 const BATCH_BYTES_AROUND: usize = 512;
 
-/// How a transaction ended.
+/// How far a transaction has come.
 enum Outcome {
+    /// It has the batch, and can take more.
+    Appended,
     Committed,
     TooLarge {
         record: usize,
@@ -242,6 +329,13 @@ enum Outcome {
         /// Whether it was looked at by itself, and not with its batch.
         is_alone: bool,
     },
+    /// The broker will never take this record.
+    Refused {
+        record: usize,
+        source: KafkaError,
+    },
+    /// What is no record of the batch will never be taken.
+    Hopeless(String),
     Failed {
         error: Error,
         in_doubt: bool,
@@ -250,6 +344,10 @@ enum Outcome {
 
 fn too_large(record: usize, bytes: usize, limit: usize) -> WriteError {
     WriteError::Refused { record, reason: format!("the record has {bytes} bytes, at most {limit} are taken") }
+}
+
+fn void(source: KafkaError) -> WriteError {
+    WriteError::Void(Error::Kafka { doing: "writing several batches in one transaction", source })
 }
 
 /// A client that is dropped waits for its own end, which is not for a thread of the runtime.

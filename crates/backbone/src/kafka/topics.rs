@@ -73,7 +73,8 @@ fn partitions(options: &Options, purpose: Purpose) -> i32 {
 fn new_topic<'t>(options: &'t Options, name: &'t str, purpose: Purpose) -> NewTopic<'t> {
     let topic = NewTopic::new(name, partitions(options, purpose), TopicReplication::Fixed(options.replicas));
     match purpose {
-        Purpose::Events => topic,
+        // By their own time, old events that are published late would be deleted before anyone has read them.
+        Purpose::Events => topic.set("message.timestamp.type", "LogAppendTime"),
         // Only closed segments are compacted.
         Purpose::Compacted => topic
             .set("cleanup.policy", "compact")

@@ -8,7 +8,7 @@ use std::{ops::Range, sync::Arc};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::{Changes, Checkpoint, DeadLetter, Formatter, Parked, Record};
-use crate::{Error, Result};
+use crate::{Error, Result, clock::Stopwatch, limits::RELAY_GATHER_TIME_MAX};
 
 /// What is written in one step.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Batch {
     pub dead: Vec<DeadLetter>,
     /// How far the source has come with them.
     pub checkpoint: Checkpoint,
+    /// Bytes of the records, dead letters counted as large.
+    pub bytes: usize,
     /// When the first of them was written, by the server's clock, in epoch milliseconds; nothing if there
     /// are none.
     pub since_ms: Option<i64>,
@@ -45,6 +47,8 @@ pub(super) struct Outlet {
     dead: Vec<DeadLetter>,
     bytes: usize,
     since_ms: Option<i64>,
+    /// Since the batch has something in it.
+    gathering: Option<Stopwatch>,
     parked: Parked,
     records_max: usize,
     bytes_max: usize,
@@ -74,6 +78,7 @@ impl Outlet {
             dead: Vec::new(),
             bytes: 0,
             since_ms: None,
+            gathering: None,
             parked,
             records_max,
             bytes_max,
@@ -100,6 +105,11 @@ impl Outlet {
         self.bytes >= self.bytes_max || self.records.len() + self.dead.len() >= self.records_max
     }
 
+    /// Whether what there is has been gathered for long enough, though more can be had at once.
+    pub(super) fn is_ripe(&self) -> bool {
+        self.gathering.as_ref().is_none_or(|since| since.seconds() >= RELAY_GATHER_TIME_MAX.as_secs_f64())
+    }
+
     /// Adds what becomes of rows. `mark` is that of their transaction.
     pub(super) fn push(&mut self, changes: &Changes<'_>, mark: &mut Mark) -> Result<()> {
         let (records, dead, keys) = (self.records.len(), self.dead.len(), self.parked.len());
@@ -109,6 +119,7 @@ impl Outlet {
             mark.parked = Some(parked.unwrap_or_default());
         }
         self.since_ms.get_or_insert(i64::from(changes.event_seconds) * 1_000);
+        self.gathering.get_or_insert_with(Stopwatch::start);
         self.bytes += self.records[records..].iter().map(Record::bytes).sum::<usize>();
         self.bytes += self.dead[dead..].iter().map(|_| DEAD_LETTER_BYTES_GUESSED).sum::<usize>();
         Ok(())
@@ -175,9 +186,10 @@ impl Outlet {
         let room = Vec::with_capacity(self.records.len());
         let records = std::mem::replace(&mut self.records, room);
         let dead = std::mem::take(&mut self.dead);
-        self.bytes = 0;
+        let bytes = std::mem::take(&mut self.bytes);
+        self.gathering = None;
         let since_ms = self.since_ms.take().filter(|_| !records.is_empty() || !dead.is_empty());
-        let batch = Batch { records, dead, checkpoint: checkpoint.clone(), since_ms, _turn: turn };
+        let batch = Batch { records, dead, checkpoint: checkpoint.clone(), bytes, since_ms, _turn: turn };
         // If nobody receives any more, the relay is being stopped, and this task with it.
         self.batches.send(batch).await.map_err(|_closed| Error::SourceEnded)
     }

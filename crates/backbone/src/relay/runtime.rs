@@ -3,7 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Batch, Formatter, Handle, Options, Sink, Source, State,
+    Batch, Checkpoint, Formatter, Handle, Options, Sink, Source, State,
     backoff::Backoff,
     connection::Address,
     lease::Lease,
@@ -12,7 +12,14 @@ use super::{
     status::Live,
     writer::{Ended, Stop, Writer},
 };
-use crate::{Clock, Error, Result, telemetry};
+use crate::{
+    Clock, Error, Result,
+    clock::Stopwatch,
+    limits::{
+        RELAY_BATCH_BYTES_MAX, RELAY_TRANSACTION_BATCHES_MAX, RELAY_TRANSACTION_TIME_MAX, RELAY_TRANSACTION_WAIT_MAX,
+    },
+    telemetry,
+};
 
 /// Moves what is committed to the outbox tables of a database into a log.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ impl Relay {
         let address = Address::parse(&options.source)?;
         let (live, handle) = Live::new(clock.clone());
         let writer = Writer::new(sink, options.group.clone(), live.clone());
-        let binlog = Binlog { options, address, formatter, writer, clock, live, handle };
+        let binlog = Binlog { options, address, formatter, writer, clock, live, handle, is_careful: false };
         Ok(Self(Reading::Binlog(Box::new(binlog))))
     }
 
@@ -79,6 +86,8 @@ struct Binlog {
     clock: Clock,
     live: Live,
     handle: Handle,
+    /// Whether several batches failed as one transaction: what made them fail may be one of them.
+    is_careful: bool,
 }
 
 impl Binlog {
@@ -105,8 +114,10 @@ impl Binlog {
                     let stop = Stop { lost: lease.lost.clone(), shutdown: shutdown.clone() };
                     let ended = self.turn(&stop).await;
                     lease.release().await;
+                    self.is_careful = false;
                     match ended? {
                         Ended::Shutdown => return Ok(()),
+                        Ended::Void => self.is_careful = true,
                         Ended::StepDown(why) => {
                             tracing::warn!(group = self.options.group, why, "the relay steps down");
                             self.live.state(State::Standby, None);
@@ -125,7 +136,7 @@ impl Binlog {
         Ok(())
     }
 
-    /// One turn as the active relay.
+    /// One turn as the active relay, from the stored checkpoint on.
     async fn turn(&mut self, stop: &Stop) -> Result<Ended> {
         let checkpoint = match self.writer.take_over(stop).await? {
             Ok(checkpoint) => checkpoint,
@@ -137,14 +148,22 @@ impl Binlog {
         let (options, formatter) = (self.options.clone(), self.formatter.clone());
         let told = (self.live.clone(), self.handle.clone());
         let mut source = Source::start_live(options, formatter, checkpoint, self.clock.clone(), told)?;
+        let mut transaction = Transaction::new(&self.writer, self.is_careful);
         loop {
-            let mut batch = tokio::select! {
-                batch = source.next() => batch?,
-                ended = stop.wait() => return Ok(ended),
+            let next = tokio::select! {
+                batch = source.next() => Ok(batch),
+                () = tokio::time::sleep(RELAY_TRANSACTION_WAIT_MAX), if transaction.open.is_some() => Err(None),
+                ended = stop.wait() => Err(Some(ended)),
             };
-            self.live.writing(batch.since_ms);
-            let Batch { records, dead, checkpoint, .. } = &mut batch;
-            if let Some(ended) = self.writer.write(records, dead, checkpoint, stop).await? {
+            let ended = match next {
+                Ok(Ok(batch)) => transaction.take(&mut self.writer, &self.live, batch, stop).await?,
+                Ok(Err(error)) => {
+                    transaction.end(&mut self.writer, stop).await?;
+                    return Err(error);
+                }
+                Err(ended) => transaction.end(&mut self.writer, stop).await?.or(ended),
+            };
+            if let Some(ended) = ended {
                 return Ok(ended);
             }
         }
@@ -157,5 +176,56 @@ impl Binlog {
         telemetry::relay_backoff();
         self.live.state(State::BackingOff, Some(error));
         Backoff::wait(pause, shutdown).await;
+    }
+}
+
+/// Which batches are written in one step.
+struct Transaction {
+    batches_max: usize,
+    /// What it will be once the source has been read to its end.
+    batches_max_later: usize,
+    open: Option<Open>,
+}
+
+/// Batches that were appended to the log and are not committed yet.
+struct Open {
+    checkpoint: Checkpoint,
+    batches: usize,
+    since: Stopwatch,
+}
+
+impl Transaction {
+    fn new(writer: &Writer, is_careful: bool) -> Self {
+        let batches_max_later = if writer.appends() { RELAY_TRANSACTION_BATCHES_MAX } else { 1 };
+        let batches_max = if is_careful { 1 } else { batches_max_later };
+        Self { batches_max, batches_max_later, open: None }
+    }
+
+    /// Writes a batch, or only appends it where another one seems to stand right behind it.
+    async fn take(&mut self, writer: &mut Writer, live: &Live, mut batch: Batch, stop: &Stop) -> Result<Option<Ended>> {
+        live.writing(batch.since_ms);
+        // Only a source that has much to give hands over batches that are far from empty.
+        let is_last = batch.bytes < RELAY_BATCH_BYTES_MAX / 4;
+        if is_last {
+            self.batches_max = self.batches_max_later;
+        }
+        let (batches, since) = match self.open.take() {
+            Some(open) => (open.batches + 1, open.since),
+            None => (1, Stopwatch::start()),
+        };
+        let is_long = batches >= self.batches_max || since.seconds() >= RELAY_TRANSACTION_TIME_MAX.as_secs_f64();
+        let Batch { records, dead, checkpoint, .. } = &mut batch;
+        if is_last || is_long {
+            return writer.write(records, dead, checkpoint, stop).await;
+        }
+        let ended = writer.append(records, dead, stop).await?;
+        self.open = Some(Open { checkpoint: batch.checkpoint, batches, since });
+        Ok(ended)
+    }
+
+    /// Commits what was appended.
+    async fn end(&mut self, writer: &mut Writer, stop: &Stop) -> Result<Option<Ended>> {
+        let Some(mut open) = self.open.take() else { return Ok(None) };
+        writer.write(&mut Vec::new(), &mut Vec::new(), &mut open.checkpoint, stop).await
     }
 }

@@ -58,6 +58,10 @@ pub enum WriteError {
     /// it should be there already, it is not repeated (sinks that deliver at least once excepted).
     #[error("the sink did not take the batch")]
     Retriable(#[source] Error),
+    /// The sink is away or busy, and batches that it had been given by [`Sink::append`] are not kept there:
+    /// what comes behind the stored checkpoint is to be read again.
+    #[error("the sink did not take all batches of a transaction")]
+    Void(#[source] Error),
     /// The sink will never take one of the records. Nothing of the batch was written.
     #[error("the sink refuses a record: {reason}")]
     Refused {
@@ -115,6 +119,25 @@ impl Sink {
             Self::Redis(sink) => sink.write(records, dead, &checkpoint).await,
             Self::Webhook(sink) => sink.write(records, dead, &checkpoint).await,
             Self::Stdout(sink) => sink.write(records, dead, &checkpoint).await,
+        }
+    }
+
+    /// Whether [`append`](Self::append) can be used.
+    pub fn appends(&self) -> bool {
+        matches!(self, Self::Kafka(_))
+    }
+
+    /// Gives the sink a batch that becomes visible with the next one that is written, in the same step.
+    ///
+    /// # Errors
+    /// [`WriteError`] says what to do about each.
+    pub async fn append(&mut self, records: &[Record], dead: &[DeadLetter]) -> Result<(), WriteError> {
+        match self {
+            Self::Kafka(sink) => sink.append(records, dead).await,
+            Self::Redis(_) | Self::Webhook(_) | Self::Stdout(_) => {
+                let message = "only Kafka takes batches without a checkpoint".to_owned();
+                Err(WriteError::Fatal(Error::Invariant { message }))
+            }
         }
     }
 

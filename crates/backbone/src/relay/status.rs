@@ -83,6 +83,10 @@ impl Live {
             let has_changed = status.state != state || status.detail != detail;
             status.state = state;
             status.detail = detail;
+            if state == State::Standby {
+                // Whoever is active now has read it too.
+                status.waiting_since_ms = None;
+            }
             has_changed
         });
     }
@@ -92,7 +96,8 @@ impl Live {
     }
 
     pub(super) fn writing(&self, since_ms: Option<i64>) {
-        self.status.send_modify(|status| status.waiting_since_ms = since_ms);
+        // What was appended before and is not committed has waited longer.
+        self.status.send_modify(|status| status.waiting_since_ms = status.waiting_since_ms.or(since_ms));
         self.tell_age();
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Writer {
     live: Live,
     /// Keys that were parked because the sink refused a record, which the source does not know of.
     refused: Parked,
+    /// Records and dead letters that were appended and not committed yet.
+    appended: (usize, usize),
 }
 
 /// When to stop trying.
@@ -38,6 +40,8 @@ pub(super) enum Ended {
     StepDown(&'static str),
     /// The relay is being stopped.
     Shutdown,
+    /// What was [appended](Writer::append) is lost, or in the log: the stored checkpoint tells.
+    Void,
 }
 
 impl Stop {
@@ -59,17 +63,20 @@ impl Stop {
 
 impl Writer {
     pub(super) fn new(sink: Sink, group: String, live: Live) -> Self {
-        Self { sink, group, live, refused: Parked::default() }
+        Self { sink, group, live, refused: Parked::default(), appended: (0, 0) }
     }
 
     /// Fences whoever wrote before, and answers the last checkpoint.
     pub(super) async fn take_over(&mut self, stop: &Stop) -> Result<Result<Option<Checkpoint>, Ended>> {
         self.refused = Parked::default();
+        self.appended = (0, 0);
         let mut backoff = Backoff::new();
         loop {
             match self.sink.take_over().await {
                 Ok(checkpoint) => return Ok(Ok(checkpoint)),
-                Err(error) if error.is_transient() => self.back_off(&mut backoff, &error, stop).await,
+                Err(error) if error.is_transient() && !error.is_forbidden_by_kafka() => {
+                    self.back_off(&mut backoff, &error, stop).await;
+                }
                 Err(error) => return Err(error),
             }
             if let Some(ended) = stop.ended() {
@@ -78,7 +85,13 @@ impl Writer {
         }
     }
 
-    /// Writes a batch in one step, and answers why not if it was to stop before.
+    /// Whether [`append`](Self::append) can be used.
+    pub(super) fn appends(&self) -> bool {
+        self.sink.appends()
+    }
+
+    /// Writes a batch in one step, with all that was appended before, and answers why not if it was to stop
+    /// before.
     pub(super) async fn write(
         &mut self,
         records: &mut Vec<Record>,
@@ -87,11 +100,49 @@ impl Writer {
         stop: &Stop,
     ) -> Result<Option<Ended>> {
         let stopwatch = Stopwatch::start();
+        if let Some(ended) = self.hand_over(records, dead, Some(checkpoint), stop).await? {
+            return Ok(Some(ended));
+        }
+        let (appended, appended_dead) = std::mem::take(&mut self.appended);
+        let (records, dead) = (records.len() + appended, dead.len() + appended_dead);
+        telemetry::relay_batch(records, dead, stopwatch.seconds());
+        self.live.written(checkpoint, records, dead);
+        Ok(None)
+    }
+
+    /// Gives the sink a batch that becomes visible with the next one that is written.
+    pub(super) async fn append(
+        &mut self,
+        records: &mut Vec<Record>,
+        dead: &mut Vec<DeadLetter>,
+        stop: &Stop,
+    ) -> Result<Option<Ended>> {
+        if let Some(ended) = self.hand_over(records, dead, None, stop).await? {
+            return Ok(Some(ended));
+        }
+        self.appended.0 += records.len();
+        self.appended.1 += dead.len();
+        Ok(None)
+    }
+
+    async fn hand_over(
+        &mut self,
+        records: &mut Vec<Record>,
+        dead: &mut Vec<DeadLetter>,
+        mut checkpoint: Option<&mut Checkpoint>,
+        stop: &Stop,
+    ) -> Result<Option<Ended>> {
         let mut backoff = Backoff::new();
         self.set_waiting_aside(records, dead);
         loop {
-            self.refused.add_to(&mut checkpoint.parked)?;
-            match self.sink.write(records, dead, checkpoint).await {
+            let written = match checkpoint.as_deref_mut() {
+                Some(checkpoint) => {
+                    self.refused.add_to(&mut checkpoint.parked)?;
+                    self.sink.write(records, dead, checkpoint).await
+                }
+                None => self.sink.append(records, dead).await,
+            };
+            match written {
                 Ok(()) => break,
                 Err(WriteError::Fenced) => return Ok(Some(Ended::StepDown("another relay has taken over"))),
                 Err(WriteError::Refused { record, reason }) => {
@@ -99,6 +150,10 @@ impl Writer {
                     continue;
                 }
                 Err(WriteError::Retriable(error)) => self.back_off(&mut backoff, &error, stop).await,
+                Err(WriteError::Void(error)) => {
+                    self.back_off(&mut backoff, &error, stop).await;
+                    return Ok(Some(stop.ended().unwrap_or(Ended::Void)));
+                }
                 Err(WriteError::Fatal(error)) => return Err(error),
             }
             if let Some(ended) = stop.ended() {
@@ -108,8 +163,6 @@ impl Writer {
         if backoff.has_stepped() {
             self.live.active();
         }
-        telemetry::relay_batch(records.len(), dead.len(), stopwatch.seconds());
-        self.live.written(checkpoint, records.len(), dead.len());
         Ok(None)
     }
 

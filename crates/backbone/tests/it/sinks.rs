@@ -1,6 +1,7 @@
 //! Sinks on the servers they are made for. `scripts/services up kafka redis` starts them, and the
 //! lines of `scripts/services env` say where they are.
 
+mod append;
 pub(crate) mod broker;
 mod kafka;
 mod options;

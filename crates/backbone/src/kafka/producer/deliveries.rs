@@ -1,6 +1,9 @@
 //! What became of the records that were handed to the client.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use rdkafka::{
     ClientContext,
@@ -13,13 +16,18 @@ use rdkafka::{
 /// Collects the records of a transaction that were not delivered. Those that were say nothing: a report
 /// for each would cost more than the record itself.
 #[derive(Debug, Default)]
-pub(super) struct Deliveries(Mutex<Undelivered>);
+pub(super) struct Deliveries {
+    undelivered: Mutex<Undelivered>,
+    has_said_unauthenticated: AtomicBool,
+}
 
 /// The records of a transaction that were not delivered.
 #[derive(Debug, Default)]
 pub(super) struct Undelivered {
     /// The first error that no size is to blame for.
     pub(super) error: Option<KafkaError>,
+    /// A record that the broker will never take, and why.
+    pub(super) refused: Option<(usize, KafkaError)>,
     /// The largest record among those that the broker found too large, as its index and bytes. Brokers
     /// refuse whole batches, so its neighbours may be innocent; the largest is not.
     pub(super) too_large: Option<(usize, usize)>,
@@ -31,7 +39,7 @@ impl Deliveries {
     }
 
     fn lock(&self) -> MutexGuard<'_, Undelivered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -42,15 +50,33 @@ impl ProducerContext for Deliveries {
     fn delivery(&self, result: &DeliveryResult<'_>, index: usize) {
         let Err((error, message)) = result else { return };
         let mut undelivered = self.lock();
-        if error.rdkafka_error_code() != Some(RDKafkaErrorCode::MessageSizeTooLarge) {
-            undelivered.error.get_or_insert_with(|| error.clone());
-            return;
+        match error.rdkafka_error_code() {
+            Some(code) if is_fault_of_record(code) => {
+                undelivered.refused.get_or_insert_with(|| (index, error.clone()));
+                return;
+            }
+            // It is only a neighbour of such a one.
+            Some(RDKafkaErrorCode::InvalidDifferentRecord) if undelivered.refused.is_some() => return,
+            Some(RDKafkaErrorCode::MessageSizeTooLarge) => {}
+            _ => {
+                undelivered.error.get_or_insert_with(|| error.clone());
+                return;
+            }
         }
         let bytes = message.payload_len() + message.key_len();
         if undelivered.too_large.is_none_or(|(_, largest)| bytes > largest) {
             undelivered.too_large = Some((index, bytes));
         }
     }
+}
+
+/// Whether the broker will never take the record, as it is.
+fn is_fault_of_record(code: RDKafkaErrorCode) -> bool {
+    // The partition is one that the format has chosen.
+    matches!(
+        code,
+        RDKafkaErrorCode::InvalidRecord | RDKafkaErrorCode::InvalidTimestamp | RDKafkaErrorCode::UnknownPartition
+    )
 }
 
 impl ClientContext for Deliveries {
@@ -60,6 +86,11 @@ impl ClientContext for Deliveries {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::Authentication)
+            && !self.has_said_unauthenticated.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(reason, "Kafka does not accept who the relay says it is");
+        }
         tracing::debug!(%error, reason, "the Kafka client reports trouble");
     }
 }

@@ -10,7 +10,7 @@ use rdkafka::{
 };
 
 use super::{Client, Outcome, Producer, Record, Stored};
-use crate::{Error, clock::Stopwatch, limits::KAFKA_COMMIT_TIME_MAX};
+use crate::{Clock, Error, clock::Stopwatch, limits::KAFKA_COMMIT_TIME_MAX};
 
 /// Records after which other tasks get a turn.
 const RECORDS_BETWEEN_YIELDS: usize = 256;
@@ -27,17 +27,21 @@ impl Producer {
         client: &Arc<Client>,
         records: &[Record],
         dead: &[Record],
-        stored: &Stored,
     ) -> Result<(), Outcome> {
+        let latest_ms = Clock::system().now().0 + RECORD_AHEAD_MS_MAX;
         for (index, record) in records.iter().enumerate() {
-            send(client, message(record, index)).await?;
+            send(client, message(record, index, latest_ms)).await?;
             if index % RECORDS_BETWEEN_YIELDS == RECORDS_BETWEEN_YIELDS - 1 {
                 tokio::task::yield_now().await;
             }
         }
         for record in dead {
-            send(client, message(record, NONE)).await?;
+            send(client, message(record, NONE, latest_ms)).await?;
         }
+        Ok(())
+    }
+
+    pub(super) async fn send_checkpoint(&self, client: &Arc<Client>, stored: &Stored) -> Result<(), Outcome> {
         let topic = self.options.checkpoint_topic();
         let checkpoint = Message::with_opaque_to(&topic, NONE)
             .partition(0)
@@ -48,12 +52,17 @@ impl Producer {
     }
 }
 
-fn message(record: &Record, index: usize) -> Message<'_> {
+/// How far ahead the time of a record may be, in milliseconds. Brokers refuse more than an hour, and all
+/// its neighbours with it; local time that was stored as UTC would stop the relay for good.
+const RECORD_AHEAD_MS_MAX: i64 = 30 * 60 * 1_000;
+
+/// A record as the client takes it. A time that brokers would refuse is left out: they put theirs.
+fn message(record: &Record, index: usize, latest_ms: i64) -> Message<'_> {
     let mut message = Message::with_opaque_to(&record.topic, index);
     message.partition = record.partition;
     message.key = record.key.as_deref();
     message.payload = record.value.as_deref();
-    message.timestamp = record.timestamp_ms;
+    message.timestamp = record.timestamp_ms.filter(|time| *time <= latest_ms);
     if !record.headers.is_empty() {
         let headers = OwnedHeaders::new_with_capacity(record.headers.len());
         let insert = |headers: OwnedHeaders, (key, value): &(Arc<str>, Option<Vec<u8>>)| {
@@ -75,6 +84,9 @@ async fn send(client: &Client, mut message: Message<'_>) -> Result<(), Outcome> 
         let waited = waiting.get_or_insert_with(Stopwatch::start).seconds();
         match source.rdkafka_error_code() {
             Some(RDKafkaErrorCode::QueueFull) if waited < KAFKA_COMMIT_TIME_MAX.as_secs_f64() => {}
+            Some(RDKafkaErrorCode::UnknownPartition) if unsent.delivery_opaque != NONE => {
+                return Err(Outcome::Refused { record: unsent.delivery_opaque, source });
+            }
             Some(RDKafkaErrorCode::MessageSizeTooLarge) if unsent.delivery_opaque != NONE => {
                 let bytes = unsent.payload.map_or(0, <[u8]>::len) + unsent.key.map_or(0, <[u8]>::len);
                 return Err(Outcome::TooLarge { record: unsent.delivery_opaque, bytes, is_alone: true });

@@ -62,45 +62,82 @@ pub(super) fn mark(client: &Client, options: &Options, group: &str) -> Result<Ma
 }
 
 impl Producer {
-    /// One transaction from its begin to its commit.
+    /// A batch of a transaction: of one that `is_open`, or of a new one. With a checkpoint it is committed.
     pub(super) async fn transact(
         &self,
         client: &Arc<Client>,
+        is_open: bool,
         records: &[Record],
         dead: &[Record],
-        stored: &Stored,
+        stored: Option<&Stored>,
     ) -> Outcome {
-        let unsent = |doing| move |source| Outcome::Failed { error: Error::Kafka { doing, source }, in_doubt: false };
-        drop(client.context().take());
-        if let Err(outcome) = client.begin_transaction().map_err(unsent("beginning a transaction")) {
-            return outcome;
-        }
-        if let Err(error) = self.send_all(client, records, dead, stored).await {
-            return error;
-        }
-        let flushing = client.clone();
-        let flushed = blocking("sending records", move || flush(&flushing)).await;
-        let undelivered = client.context().take();
-        if let Some((record, bytes)) = undelivered.too_large.filter(|(record, _)| *record < records.len()) {
-            return Outcome::TooLarge { record, bytes, is_alone: false };
-        }
-        if let Some(source) = undelivered.error {
-            return Outcome::Failed { error: send::fatal_or(client, source), in_doubt: false };
-        }
-        if let Err(error) = flushed {
-            return Outcome::Failed { error, in_doubt: false };
-        }
-        let committing = client.clone();
-        let committed = blocking("committing a transaction", move || {
-            committing.commit_transaction(KAFKA_COMMIT_TIME_MAX).map_err(Error::kafka("committing a transaction"))
-        });
-        match committed.await {
-            Ok(()) => Outcome::Committed,
-            Err(error) => {
-                let in_doubt = !matches!(&error, Error::Kafka { source: KafkaError::Transaction(error), .. }
-                    if error.txn_requires_abort());
-                Outcome::Failed { error, in_doubt }
+        let sent = async {
+            if !is_open {
+                begin(client)?;
             }
+            self.send_all(client, records, dead).await?;
+            match stored {
+                Some(stored) => self.send_checkpoint(client, stored).await,
+                None => Ok(()),
+            }
+        };
+        match (sent.await, stored) {
+            (Err(outcome), _) => outcome,
+            (Ok(()), None) => appended(client),
+            (Ok(()), Some(_)) => finish(client, records.len()).await,
+        }
+    }
+}
+
+fn begin(client: &Client) -> Result<(), Outcome> {
+    drop(client.context().take());
+    let doing = "beginning a transaction";
+    client
+        .begin_transaction()
+        .map_err(|source| Outcome::Failed { error: Error::Kafka { doing, source }, in_doubt: false })
+}
+
+/// Whether nothing is known yet that keeps the transaction from going on. What is not, comes out at its end.
+fn appended(client: &Client) -> Outcome {
+    client.poll(Duration::ZERO);
+    match client.context().take().error {
+        Some(source) => Outcome::Failed { error: send::fatal_or(client, source), in_doubt: false },
+        None => Outcome::Appended,
+    }
+}
+
+/// Waits for what was sent, and commits.
+async fn finish(client: &Arc<Client>, records: usize) -> Outcome {
+    let flushing = client.clone();
+    let flushed = blocking("sending records", move || flush(&flushing)).await;
+    let undelivered = client.context().take();
+    if let Some((record, bytes)) = undelivered.too_large {
+        return match record < records {
+            true => Outcome::TooLarge { record, bytes, is_alone: false },
+            false => Outcome::Hopeless(format!(
+                "a dead letter or the checkpoint has {bytes} bytes, more than its topic takes"
+            )),
+        };
+    }
+    if let Some((record, source)) = undelivered.refused.filter(|(record, _)| *record < records) {
+        return Outcome::Refused { record, source };
+    }
+    if let Some(source) = undelivered.error {
+        return Outcome::Failed { error: send::fatal_or(client, source), in_doubt: false };
+    }
+    if let Err(error) = flushed {
+        return Outcome::Failed { error, in_doubt: false };
+    }
+    let committing = client.clone();
+    let committed = blocking("committing a transaction", move || {
+        committing.commit_transaction(KAFKA_COMMIT_TIME_MAX).map_err(Error::kafka("committing a transaction"))
+    });
+    match committed.await {
+        Ok(()) => Outcome::Committed,
+        Err(error) => {
+            let in_doubt = !matches!(&error, Error::Kafka { source: KafkaError::Transaction(error), .. }
+                    if error.txn_requires_abort());
+            Outcome::Failed { error, in_doubt }
         }
     }
 }
@@ -146,19 +183,4 @@ pub(super) async fn blocking<T: Send + 'static>(
 /// left open for longer than [`KAFKA_TRANSACTION_TIME_MAX`].
 pub(super) fn is_fence(code: Code) -> bool {
     matches!(code, Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch)
-}
-
-/// Whether only a change of the configuration can help.
-pub(super) fn is_refusal(code: Code) -> bool {
-    matches!(
-        code,
-        Code::TopicAuthorizationFailed
-            | Code::TransactionalIdAuthorizationFailed
-            | Code::ClusterAuthorizationFailed
-            | Code::UnsupportedSASLMechanism
-            | Code::InvalidTopic
-            | Code::UnknownPartition
-            | Code::InvalidTransactionTimeout
-            | Code::UnsupportedFeature
-    )
 }

@@ -130,7 +130,8 @@ impl Reader {
     }
 
     /// The next event. While it is awaited, what has gathered is handed over as soon as the batch before
-    /// is written.
+    /// is written. Where the next event is there already, gathering may go on for a moment: a log takes few
+    /// large batches more easily than many small ones.
     async fn receive(&mut self, session: &mut Session) -> Result<(Header, Received)> {
         loop {
             // In the middle of a transaction only what stands before it is whole.
@@ -141,10 +142,17 @@ impl Reader {
             if !has_whole {
                 return session.stream.next().await;
             }
-            let turn = tokio::select! {
-                biased;
-                turn = self.outlet.turn() => turn?,
-                event = session.stream.next() => return event,
+            let turn = match self.outlet.is_ripe() {
+                true => tokio::select! {
+                    biased;
+                    turn = self.outlet.turn() => turn?,
+                    event = session.stream.next() => return event,
+                },
+                false => tokio::select! {
+                    biased;
+                    event = session.stream.next() => return event,
+                    turn = self.outlet.turn() => turn?,
+                },
             };
             self.hand_over(session, turn).await?;
         }

@@ -8,7 +8,7 @@ use tidings_event::{
     row::{self, Change, Operation},
 };
 
-use super::{Batch, Refusal, cloudevents::own_event, columns::Row};
+use super::{Batch, Refusal, cloudevents::own_event, columns::Row, topic};
 use crate::{Error, Result, relay::Record};
 
 /// How rows become records of the router.
@@ -61,7 +61,7 @@ impl Debezium {
             return batch.push_inserts(rows, places.event_key, |row, key| {
                 let event = own_event(row, places, key)?;
                 let record = self.router.route_event(&event, now)?;
-                Ok(self.record(record, &event.id.to_string(), key))
+                self.record(record, &event.id.to_string(), key)
             });
         }
         let options = self.router.options();
@@ -96,13 +96,16 @@ impl Debezium {
             Err(error @ tidings_event::Error::Updated) => return Err(Refusal::Stop(Error::Event(error))),
             Err(error) => return Err(error.into()),
         };
-        Ok(self.record(record, &row.text(id).unwrap_or_default(), key))
+        self.record(record, &row.text(id).unwrap_or_default(), key)
     }
 
-    fn record(&mut self, record: debezium::Record, id: &str, key: &str) -> Record {
+    fn record(&mut self, record: debezium::Record, id: &str, key: &str) -> Result<Record, Refusal> {
+        if !self.topics.contains_key(&record.topic) {
+            topic::check(&record.topic)?;
+        }
         let headers = record.headers.into_iter();
         let headers = headers.map(|(name, value)| (kept(&mut self.headers, name), value)).collect();
-        Record {
+        Ok(Record {
             topic: kept(&mut self.topics, record.topic),
             partition: record.partition,
             key: record.key,
@@ -111,7 +114,7 @@ impl Debezium {
             timestamp_ms: Some(record.timestamp),
             event_id: id.into(),
             order_key: key.into(),
-        }
+        })
     }
 }
 

@@ -27,6 +27,15 @@ const KNOWN_MAX: usize = 1_000;
 /// The longest name that Kafka takes.
 const NAME_BYTES_MAX: usize = 249;
 
+/// Refuses what cannot be the name of a topic.
+pub(super) fn check(name: &str) -> Result<(), Refusal> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_allowed) {
+        return Err(Refusal::Row(format!("its topic would be called `{name}`, which no topic can be")));
+    }
+    Ok(())
+}
+
 impl Template {
     pub(super) fn parse(template: &str, prefix: &str) -> Result<Self> {
         let wrong = |rule| Err(Error::Event(tidings_event::Error::Option { name: "topic".to_owned(), rule }));
@@ -65,10 +74,7 @@ impl Template {
                 Part::Table => table,
             })
             .collect();
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_allowed) {
-            return Err(Refusal::Row(format!("its topic would be called `{name}`, which no topic can be")));
-        }
+        check(&name)?;
         let name: Arc<str> = name.into();
         if self.known.len() < KNOWN_MAX {
             self.known.insert(varies.to_owned(), name.clone());

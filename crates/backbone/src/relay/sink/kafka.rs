@@ -120,12 +120,18 @@ impl Sink {
         dead: &[DeadLetter],
         checkpoint: &str,
     ) -> Result<(), WriteError> {
-        let dead: Vec<Record> = dead
-            .iter()
-            .map(|letter| letter.to_record(&self.dead_letter_topic))
-            .collect::<Result<_>>()
-            .map_err(WriteError::Fatal)?;
+        let dead = self.dead_letters(dead)?;
         self.producer.write(records, &dead, checkpoint.as_bytes()).await
+    }
+
+    pub(super) async fn append(&mut self, records: &[Record], dead: &[DeadLetter]) -> Result<(), WriteError> {
+        let dead = self.dead_letters(dead)?;
+        self.producer.append(records, &dead).await
+    }
+
+    fn dead_letters(&self, dead: &[DeadLetter]) -> Result<Vec<Record>, WriteError> {
+        let records = dead.iter().map(|letter| letter.to_record(&self.dead_letter_topic));
+        records.collect::<Result<_>>().map_err(WriteError::Fatal)
     }
 
     pub(super) fn record_bytes_max(&self) -> usize {
