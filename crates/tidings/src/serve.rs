@@ -182,11 +182,11 @@ pub async fn work(config: Config, role: Role) -> Result<()> {
     let Some(store) = patience::until_done("database", Some(&readiness), &shutdown, opening).await? else {
         return Ok(());
     };
-    let (clock, ids) = (store.clock.clone(), store.ids.clone());
+    let ids = store.ids.clone();
     let (ops, parts) = parts::start_worker(role, store, &config, metrics, readiness.clone())?;
     let place = listening.as_ref().map(|listening| base(listening.address));
     if let Some(listening) = &listening {
-        listening.open(http::ops(ops, clock, ids));
+        listening.open(http::ops(ops, ids));
     }
     print(&match place {
         Some(place) => format!("Tidings {} is at {place}\n", role.name()),

@@ -9,7 +9,7 @@ use super::{Offset, Recorded};
 use crate::{
     Db, Durability, Result,
     db::Engine,
-    limits::{OPEN_INSERT_LOOKS_MAX, OPEN_INSERT_LOOK_GAP},
+    limits::{OPEN_INSERT_LOOK_GAP, OPEN_INSERT_LOOKS_MAX},
     outbox,
 };
 

@@ -40,8 +40,8 @@ async fn listening(
     http.listen = listen;
     let listening = Listening::begin(&mut http, readiness).await?;
     let health = Health::of_relay(readiness.clone(), relay.handle());
-    let ops = Ops { health, metrics, projectors: None, verifier: None };
-    listening.open(http::ops(ops, Clock::system(), EventIds::from_os()));
+    let ops = Ops { health, metrics, projectors: None, clock: Clock::system(), verifier: None };
+    listening.open(http::ops(ops, EventIds::from_os()));
     tracing::info!(address = base(listening.address), "the relay tells how it is");
     Ok(Some(listening))
 }
