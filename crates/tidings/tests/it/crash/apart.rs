@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tidings_testkit::{Kind, Options, Part, World, on_every_distributed_world, random};
 
 use super::{Togglers, nothing_is_lost_or_doubled, progress};
@@ -14,6 +15,7 @@ on_every_distributed_world!(
     a_rolling_restart_of_every_process_under_load_loses_and_doubles_nothing,
     any_process_may_be_killed_under_load_and_nothing_is_lost_or_doubled,
     a_process_that_was_frozen_for_longer_than_its_leases_writes_nothing_twice,
+    the_verification_tells_no_difference_while_everybody_toggles,
 );
 
 async fn apart(kind: Kind) -> World {
@@ -77,4 +79,24 @@ async fn a_process_that_was_frozen_for_longer_than_its_leases_writes_nothing_twi
         world.resume_part(part);
     };
     under_load(kind, "frozen apart", &[Part::Relay(1), Part::Relay(2), Part::Project(1)], freezes).await;
+}
+
+async fn the_verification_tells_no_difference_while_everybody_toggles(kind: Kind) {
+    let world = apart(kind).await;
+    // Few pairs, so that each changes often.
+    let mut togglers = Togglers::new(&world, 1..=6, &[], &mut random::generator("verified while toggling")).await;
+    let verified = async |acknowledged: &_| {
+        for _ in 0..3 {
+            progress(acknowledged, GAP).await;
+            let output = world.output(&["verify", "--json"]).await;
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            let report: Value = serde_json::from_slice(&output.stdout).expect(&errors);
+            assert_eq!(report["differences"], 0, "{report}");
+            let expected = if report["in_flight"] == 0 { 0 } else { 2 };
+            assert_eq!(output.status.code(), Some(expected), "{report}");
+        }
+    };
+    togglers.toggle_during(verified).await;
+    world.drain().await;
+    assert_eq!(world.verify().await["in_flight"], 0);
 }
