@@ -9,7 +9,10 @@ log_bytes_max=$((10 * 1024 * 1024))
 lock() {
     local descriptor
     exec {descriptor}>"$root_dir/locks/$1"
-    flock "$descriptor"
+    if ! flock --nonblock "$descriptor"; then
+        echo "services: waiting for another one that works on $1" >&2
+        flock "$descriptor"
+    fi
 }
 
 # The moment a process was started, in clock ticks since boot, and its state letter.

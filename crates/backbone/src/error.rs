@@ -295,6 +295,16 @@ impl Error {
         }
     }
 
+    /// Whether another transaction holds a row that was asked for.
+    pub(crate) fn is_locked(&self) -> bool {
+        match self {
+            Self::Database { source: sqlx::Error::Database(error), .. } => {
+                mysql::code(&**error).is_some_and(mysql::is_locked)
+            }
+            _ => false,
+        }
+    }
+
     /// The error and its causes, outermost first, in one line.
     pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         let mut text = error.to_string();

@@ -53,6 +53,13 @@ pub const PARKING_LOOK_GAP: Duration = Duration::from_millis(500);
 /// Characters of an error that the parking lot keeps.
 pub const PARKING_ERROR_CHARS_MAX: usize = 4_000;
 
+/// Looks at numbers of the outbox that are missing, before whoever reads on stops in front of them.
+pub const OPEN_INSERT_LOOKS_MAX: u32 = 6;
+/// Pause between two such looks: far longer than it takes from a number to its row.
+pub const OPEN_INSERT_LOOK_GAP: Duration = Duration::from_millis(100);
+/// Last events of the outbox among which such numbers are looked for.
+pub const STEADY_HEAD_EVENTS: usize = 1_000;
+
 /// Rows that one transaction of the retention deletes.
 pub const RETENTION_BATCH_ROWS_MAX: usize = 5_000;
 

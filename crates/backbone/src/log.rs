@@ -5,6 +5,7 @@
 //! route) reads the outbox all the same, since it has what was committed whether or not it was relayed.
 
 mod kafka;
+mod onward;
 mod part;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,9 @@ use tokio::sync::watch;
 pub use kafka::{KafkaLog, Relayed};
 pub use part::{InvalidPart, Part};
 
-use crate::{Db, Result, db::Engine, outbox};
+#[cfg(doc)]
+use crate::limits::{OPEN_INSERT_LOOK_GAP, OPEN_INSERT_LOOKS_MAX};
+use crate::{Db, Result, db::Engine, limits::STEADY_HEAD_EVENTS, outbox};
 
 /// Position of an event in a part of the log. In the outbox the first event has offset 1, in a
 /// partition of Kafka 0.
@@ -70,12 +73,31 @@ impl Log {
         }
     }
 
-    /// Reads events of the outbox after `after`, in order, at most `limit`. With several writers,
-    /// as on MySQL, an event may be committed after another with a greater offset: who must not
-    /// miss one reads as projectors do.
+    /// Reads events of the outbox after `after`, in order, at most `limit`, as they show now. With
+    /// several writers, as on MySQL, an event may be committed after another with a greater offset:
+    /// who reads on from the last one and must not miss any takes [`Log::read_on`].
     pub async fn read(&self, after: Offset, limit: usize) -> Result<Vec<Recorded>> {
         let mut tx = self.db().read().await?;
         outbox::read_after(&mut tx.conn(), after, limit).await
+    }
+
+    /// Reads events of the outbox after `after`, in order, at most `limit`, for somebody who goes on
+    /// after the last of them: it ends in front of a number whose transaction may still commit, having
+    /// waited for it for some [`OPEN_INSERT_LOOKS_MAX`] × [`OPEN_INSERT_LOOK_GAP`].
+    pub async fn read_on(&self, after: Offset, limit: usize) -> Result<Vec<Recorded>> {
+        onward::read(self.db(), after, limit).await
+    }
+
+    /// Where to read on from to see what is committed from now on, and to miss nothing: the last event
+    /// before which none may still come.
+    pub async fn steady_head(&self) -> Result<Offset> {
+        let head = self.extent().await?.head;
+        if self.db().engine() == Engine::Sqlite {
+            return Ok(head);
+        }
+        let before = i64::try_from(STEADY_HEAD_EVENTS).unwrap_or(i64::MAX);
+        let after = Offset(head.0.saturating_sub(before).max(0));
+        Ok(self.read_on(after, STEADY_HEAD_EVENTS).await?.last().map_or(after, |last| last.offset))
     }
 
     /// The last `limit` events of the outbox, in order.

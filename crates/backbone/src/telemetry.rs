@@ -70,6 +70,12 @@ pub(crate) fn relay_batch(records: usize, dead: usize, seconds: f64) {
     histogram!("tidings_relay_batch_seconds").record(seconds);
 }
 
+/// Events of the outbox that are not in the log, and the age of the oldest, as measured at the source.
+pub(crate) fn outbox_unrelayed(events: i64, oldest_age_seconds: f64) {
+    gauge!("tidings_outbox_unrelayed_events").set(events as f64);
+    gauge!("tidings_outbox_unrelayed_age_seconds").set(oldest_age_seconds);
+}
+
 /// How long the oldest event has been waiting that the relay has read and that is not in the log.
 pub(crate) fn relay_age(seconds: f64) {
     gauge!("tidings_relay_oldest_age_seconds").set(seconds);

@@ -1,5 +1,6 @@
 //! A running Tidings, reached as users reach it: HTTP, the command line and signals.
 
+mod kind;
 mod parts;
 mod processes;
 mod services;
@@ -19,59 +20,18 @@ use tokio::sync::watch;
 
 use crate::{
     caller::{Caller, ids, sent},
-    database::Engine,
     model::User,
     process::Process,
 };
+pub use kind::Kind;
 pub use parts::Part;
 use processes::Processes;
 use services::Services;
 
-/// Chooses the world: `embedded` unless set.
-const WORLD_VARIABLE: &str = "TIDINGS_TEST_WORLD";
 /// No request of a test may take longer; far above what any should take.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(90);
 /// Registrations sent at once.
 const REGISTRATIONS_AT_ONCE: usize = 200;
-
-/// The worlds there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// One process, and SQLite in its data folder.
-    Embedded,
-    /// MariaDB, Kafka and Redis.
-    Mariadb,
-    /// MySQL, Kafka and Redis.
-    Mysql,
-}
-
-impl Kind {
-    /// The one that the environment chooses.
-    ///
-    /// # Panics
-    /// When it names none.
-    pub fn chosen() -> Self {
-        match std::env::var(WORLD_VARIABLE).as_deref() {
-            Err(_) | Ok("embedded") => Self::Embedded,
-            Ok("mariadb") => Self::Mariadb,
-            Ok("mysql") => Self::Mysql,
-            Ok(other) => panic!("{WORLD_VARIABLE}={other}: the worlds are embedded, mariadb and mysql"),
-        }
-    }
-
-    /// Whether the tests on it were called off.
-    pub fn is_left_out(self) -> bool {
-        self.engine().is_left_out()
-    }
-
-    fn engine(self) -> Engine {
-        match self {
-            Self::Embedded => Engine::Sqlite,
-            Self::Mariadb => Engine::Mariadb,
-            Self::Mysql => Engine::Mysql,
-        }
-    }
-}
 
 /// How the work of a world is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

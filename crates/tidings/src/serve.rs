@@ -1,7 +1,7 @@
 //! `tidings serve`, `api`, `relay` and `project`: open what is kept, start the parts of the role, work, and
 //! end the parts in an order that neither loses nor doubles.
 //!
-//! Shutdown: readiness fails and no connection is accepted; requests in flight end, within a limited
+//! Shutdown: readiness fails, and after `http.shutdown_delay_ms` no connection is accepted; requests in flight end, within a limited
 //! time; the ledgers decide what they accepted; projectors finish their transaction; the database
 //! closes. Whatever is cut short anywhere here is taken up at the next start: a command that was
 //! answered is committed, and an event that was not applied is still after its projector's position.
@@ -17,7 +17,7 @@ mod role;
 mod running;
 mod signals;
 
-use std::{io::Write as _, net::SocketAddr};
+use std::{io::Write as _, net::SocketAddr, time::Duration};
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
@@ -122,7 +122,8 @@ impl Server {
         let Self { listening, app, parts, .. } = self;
         listening.open(http::router(app.clone()));
         let readiness = app.health.readiness.clone();
-        run_until(&shutdown, &readiness, parts, Some(listening), &app.shutdown).await
+        let delay = Duration::from_millis(app.config.http.shutdown_delay_ms);
+        run_until(&shutdown, &readiness, parts, Some(listening), &app.shutdown, delay).await
     }
 }
 
@@ -133,6 +134,7 @@ async fn run_until(
     mut parts: Parts,
     listening: Option<Listening>,
     waits: &CancellationToken,
+    delay: Duration,
 ) -> Result<()> {
     readiness.set(true);
     let failed = tokio::select! {
@@ -140,6 +142,10 @@ async fn run_until(
         failed = parts.failed() => Some(failed),
     };
     readiness.set(false);
+    if failed.is_none() {
+        // Who asks for readiness sends requests here until it has asked again.
+        tokio::time::sleep(delay).await;
+    }
     // Requests that wait for something to happen are answered as things stand.
     waits.cancel();
     let served = match listening {
@@ -182,17 +188,18 @@ pub async fn work(config: Config, role: Role) -> Result<()> {
     let Some(store) = patience::until_done("database", Some(&readiness), &shutdown, opening).await? else {
         return Ok(());
     };
-    let (clock, ids) = (store.clock.clone(), store.ids.clone());
+    let ids = store.ids.clone();
     let (ops, parts) = parts::start_worker(role, store, &config, metrics, readiness.clone())?;
     let place = listening.as_ref().map(|listening| base(listening.address));
     if let Some(listening) = &listening {
-        listening.open(http::ops(ops, clock, ids));
+        listening.open(http::ops(ops, ids));
     }
     print(&match place {
         Some(place) => format!("Tidings {} is at {place}\n", role.name()),
         None => format!("Tidings {} runs; `http.ops_listen` gives it an address to tell how it is\n", role.name()),
     })?;
-    run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new()).await
+    // Nobody sends requests to what has no API.
+    run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new(), Duration::ZERO).await
 }
 
 /// Prints the address, and the login link at first start, to standard output and nowhere else: a

@@ -79,6 +79,11 @@ pub(crate) fn is_duplicate(code: u16) -> bool {
     DATA[..4].contains(&code)
 }
 
+/// Whether another transaction holds a row: waited for in vain, or not waited for as was asked (MySQL, MariaDB).
+pub(crate) fn is_locked(code: u16) -> bool {
+    [1205, 3572].contains(&code)
+}
+
 /// Whether a COMMIT that was answered so may have been made all the same: its connection was ended
 /// in the middle. A server that turned read-only, or lost the commit to another member, says "no".
 pub(crate) fn leaves_commit_open(code: u16) -> bool {

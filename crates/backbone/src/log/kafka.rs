@@ -2,7 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use tidings_event::Timestamp;
@@ -13,6 +17,7 @@ use crate::{
     kafka::{self, peek::Peek, progress::Progress},
     limits::OTHER_PROCESS_POLL_GAP,
     relay::{self, Checkpoint, Left, Seen},
+    telemetry,
 };
 
 /// Topics of Kafka that hold what was committed to the outbox of a database. Cheap to clone.
@@ -22,8 +27,18 @@ pub struct KafkaLog {
     options: Arc<kafka::Options>,
     peek: Arc<Peek>,
     progress: Arc<Progress>,
+    known: Arc<Known>,
     /// Polling relays fill it: what is pending tells how far they are, and not a checkpoint.
     is_polled: bool,
+}
+
+/// What was last read of the relay's checkpoints.
+#[derive(Debug, Default)]
+struct Known {
+    /// Nothing before the first answer of Kafka, and in it nothing before the first checkpoint.
+    latest: Mutex<Option<Option<Checkpoint>>>,
+    /// Whether somebody who measures is waiting for Kafka: those who come meanwhile do not.
+    is_asked: AtomicBool,
 }
 
 /// How far the relay is, measured at the outbox and at its checkpoint: true also while it is dead.
@@ -46,13 +61,13 @@ impl KafkaLog {
         let options = Arc::new(options);
         let peek = Arc::new(Peek::new(Arc::clone(&options)));
         let progress = Arc::new(Progress::new(options.prefix.clone()));
-        Self { db, options, peek, progress, is_polled: false }
+        Self { db, options, peek, progress, known: Arc::default(), is_polled: false }
     }
 
     /// The same log, filled by the relay of this group.
     #[must_use]
     pub fn relayed_by(self, group: &str) -> Self {
-        Self { progress: Arc::new(Progress::new(group.to_owned())), ..self }
+        Self { progress: Arc::new(Progress::new(group.to_owned())), known: Arc::default(), ..self }
     }
 
     /// The same log, filled by polling relays.
@@ -116,6 +131,10 @@ impl KafkaLog {
         }
         // The checkpoint first: what is committed after it is behind it at most for this one look.
         let checkpoint = self.checkpoint().await?;
+        self.relayed_to(checkpoint).await
+    }
+
+    async fn relayed_to(&self, checkpoint: Option<Checkpoint>) -> Result<Relayed> {
         let mut tx = self.db.read().await?;
         let head = super::extent(&mut tx.conn()).await?.head;
         let oldest = missing(&mut tx.conn(), checkpoint.as_ref(), head).await?;
@@ -123,6 +142,37 @@ impl KafkaLog {
         let published = Offset(i64::try_from(published).unwrap_or(i64::MAX));
         let behind = if oldest.is_some() { (head.0 - published.0).max(1) } else { 0 };
         Ok(Relayed { published, behind, oldest, checkpoint })
+    }
+
+    /// Publishes how much of the outbox is not in the log, and since when; called when metrics are scraped.
+    /// Kafka has `time_max` to tell how far the relay is. What it told last is as good while it is away:
+    /// nothing comes into the log then. Nothing is published before its first answer.
+    pub async fn publish_gauges(&self, now: Timestamp, time_max: Duration) -> Result<()> {
+        let relayed = if self.is_polled {
+            self.relayed().await?
+        } else {
+            let Some(checkpoint) = self.latest_known(time_max).await else { return Ok(()) };
+            self.relayed_to(checkpoint).await?
+        };
+        let age_ms = relayed.oldest.map_or(0, |at| (now.0 - at.0).max(0));
+        telemetry::outbox_unrelayed(relayed.behind, age_ms as f64 / 1000.0);
+        Ok(())
+    }
+
+    /// The newest checkpoint that Kafka has told of, asked once more within `time_max`.
+    async fn latest_known(&self, time_max: Duration) -> Option<Option<Checkpoint>> {
+        if !self.known.is_asked.swap(true, Ordering::SeqCst) {
+            let log = self.clone();
+            let asking = tokio::spawn(async move {
+                if let Err(error) = log.checkpoint().await {
+                    tracing::debug!(error = Error::chain(&error), "how far the relay is cannot be told");
+                }
+                log.known.is_asked.store(false, Ordering::SeqCst);
+            });
+            // Whoever comes later finds what it brings.
+            drop(tokio::time::timeout(time_max, asking).await);
+        }
+        self.known.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The number up to which every event is in the log, whatever was committed when: what retention
@@ -153,9 +203,11 @@ impl KafkaLog {
 
     async fn checkpoint(&self) -> Result<Option<Checkpoint>> {
         let (progress, options) = (Arc::clone(&self.progress), Arc::clone(&self.options));
-        tokio::task::spawn_blocking(move || progress.latest(&options))
+        let latest = tokio::task::spawn_blocking(move || progress.latest(&options))
             .await
-            .unwrap_or_else(|error| Err(Error::Invariant { message: format!("reading checkpoints ended: {error}") }))
+            .unwrap_or_else(|error| Err(Error::Invariant { message: format!("reading checkpoints ended: {error}") }))?;
+        *self.known.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(latest.clone());
+        Ok(latest)
     }
 
     pub(super) async fn ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {

@@ -7,6 +7,7 @@ mod idempotency;
 mod kafka;
 mod ledger;
 mod migrations;
+mod onward;
 mod parking;
 mod projector;
 mod proxy;

@@ -6,9 +6,10 @@
 //! those in the parking lot. Taking them back, pair by pair, gives what the projection must be: the
 //! state before a pair's first pending event.
 //!
-//! Where it is not ([`compare`]), what is on its way cannot be told from what is wrong. So the differences
-//! are suspects: when all that was on its way has been applied, [`compare_again`] looks at these alone,
-//! and what has not changed since then and still differs is wrong.
+//! Where it is not ([`compare`]), only what is parked is known to be on its way. Counters are compared
+//! with the mirror, which changes with them in one transaction. A pair whose mirror row is not the image of
+//! its fact is a suspect: when all that was on its way has been applied, [`compare_again`] looks at it
+//! alone, and if its fact has not changed since, the mirror must be at it.
 //!
 //! Memory: some 50 bytes for each pair with pending events and for each user in the graph.
 
@@ -20,7 +21,7 @@ mod users;
 
 use tidings_backbone::{
     Db, Result,
-    log::{Offset, Part},
+    log::{Log, Offset, Part},
     projector::position,
 };
 
@@ -28,7 +29,7 @@ pub use report::{Difference, Kind, Report};
 pub use suspects::{Suspects, compare_again};
 
 use self::pending::Pending;
-use super::projection;
+use super::{EVENT_TYPES, projection};
 
 /// Compares everything once, where the outbox is the log: with the events taken back that are on
 /// their way.
@@ -39,25 +40,27 @@ pub async fn verify(db: &Db) -> Result<Report> {
     let mut tx = db.read().await?;
     let mut conn = tx.conn();
     let position = position(&mut conn, projection::NAME, &Part::outbox()).await?.unwrap_or(Offset(0));
-    let pending = Pending::load(&mut conn, position).await?;
+    let parked = Pending::parked(&mut conn, &[Part::outbox()]).await?;
+    let pending = parked.and_behind(&mut conn, position).await?;
     let mut report = Report::new(position, pending.events());
-    pairs::compare(&mut conn, &pending, &mut report).await?;
+    pairs::compare(&mut conn, &pending, &mut report, None).await?;
     users::compare(&mut conn, &pending, &mut report).await?;
     tx.rollback().await?;
     Ok(report)
 }
 
-/// Compares everything once, with no word of what is on its way: where nothing is, exactly.
+/// Compares everything once, with no word of what is on its way to the projector through `log`: the
+/// report has what is wrong whatever that is, the suspects what may be.
 ///
 /// # Errors
 /// When the database fails. Differences are not errors: they are in the report.
-pub async fn compare(db: &Db) -> Result<Report> {
+pub async fn compare(db: &Db, log: &Log) -> Result<(Report, Suspects)> {
     let mut tx = db.read().await?;
     let mut conn = tx.conn();
-    let pending = Pending::default();
-    let mut report = Report::new(Offset(0), 0);
-    pairs::compare(&mut conn, &pending, &mut report).await?;
-    users::compare(&mut conn, &pending, &mut report).await?;
+    let parked = Pending::parked(&mut conn, &log.parts(EVENT_TYPES)).await?;
+    let (mut report, mut suspects) = (Report::new(Offset(0), parked.events()), Suspects::default());
+    pairs::compare(&mut conn, &parked, &mut report, Some(&mut suspects)).await?;
+    users::compare_with_mirror(&mut conn, &mut report).await?;
     tx.rollback().await?;
-    Ok(report)
+    Ok((report, suspects))
 }

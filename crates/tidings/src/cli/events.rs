@@ -3,11 +3,11 @@
 mod output;
 mod select;
 
-use std::{convert::Infallible, ops::ControlFlow};
+use std::ops::ControlFlow;
 
 use clap::{Args, Subcommand};
 use tidings_backbone::{
-    Db,
+    limits::OTHER_PROCESS_POLL_GAP,
     log::{Log, Offset, Recorded},
 };
 
@@ -48,7 +48,8 @@ pub(super) async fn run(config: &Config, command: EventsCommand) -> Result<()> {
     let store = Store::open_existing(config).await?;
     let output = Output { json: arguments.json };
     let log = store.log();
-    let head = log.extent().await?.head;
+    // Whoever follows goes on after it, and must not pass what is about to be committed below it.
+    let head = if arguments.follow { log.steady_head().await? } else { log.extent().await?.head };
     let found = last(&log, &arguments.select, arguments.last, head).await?;
     if output.print(&found)?.is_break() || !arguments.follow {
         return Ok(());
@@ -56,16 +57,11 @@ pub(super) async fn run(config: &Config, command: EventsCommand) -> Result<()> {
     // Open as long as the program runs: a pipe that is closed, or an interrupt, simply ends it.
     tokio::select! {
         ended = follow(&log, &arguments.select, head, &output) => ended,
-        failed = notice_other_processes(&store.db) => match failed? {},
         () = closed() => Ok(()),
         interrupted = tokio::signal::ctrl_c() => {
             interrupted.map_err(|source| Error::System { doing: "waiting for an interrupt", source })
         }
     }
-}
-
-async fn notice_other_processes(db: &Db) -> Result<Infallible> {
-    Ok(db.watch_other_processes().await?)
 }
 
 /// Prints what is committed after `after`, until nobody reads it any more.
@@ -74,15 +70,21 @@ async fn follow(log: &Log, select: &Select, mut after: Offset, output: &Output) 
     loop {
         // Before reading: what is committed meanwhile wakes the next round.
         appended.mark_unchanged();
-        let events = log.read(after, READ_EVENTS_MAX).await?;
+        let events = log.read_on(after, READ_EVENTS_MAX).await?;
         let is_end = events.len() < READ_EVENTS_MAX;
         after = events.last().map_or(after, |event| event.offset);
         let selected: Vec<Recorded> = events.into_iter().filter(|event| select.takes(event)).collect();
         if let ControlFlow::Break(()) = output.print(&selected)? {
             return Ok(());
         }
-        if is_end && appended.changed().await.is_err() {
-            return Ok(());
+        if is_end {
+            tokio::select! {
+                changed = appended.changed() => if changed.is_err() {
+                    return Ok(());
+                },
+                // Commits of other processes wake nobody here.
+                () = tokio::time::sleep(OTHER_PROCESS_POLL_GAP) => {}
+            }
         }
     }
 }

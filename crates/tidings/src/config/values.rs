@@ -76,6 +76,8 @@ pub struct Http {
     pub connections_max: usize,
     /// Time to send the head of a request, in milliseconds.
     pub header_read_timeout_ms: u64,
+    /// Time between saying that it ends and taking no more connections, in milliseconds.
+    pub shutdown_delay_ms: u64,
     /// Time for requests in flight to end at shutdown, in milliseconds.
     pub shutdown_timeout_ms: u64,
 }

@@ -63,7 +63,7 @@ pub(super) async fn events(State(app): State<AppState>, mut query: Query) -> Res
     }
     let after: Option<Offset> = page::place(&mut query, ListName::Events)?;
     query.end()?;
-    let mut recorded = app.log.read(after.unwrap_or_default(), limit + 1).await?;
+    let mut recorded = app.log.read_on(after.unwrap_or_default(), limit + 1).await?;
     let more = recorded.len() > limit;
     recorded.truncate(limit);
     let next = recorded.last().map(|recorded| recorded.offset).filter(|_| more);

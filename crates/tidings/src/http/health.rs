@@ -18,6 +18,7 @@ use tidings_backbone::{
     log::{Log, Offset, Part},
     projector, relay,
 };
+use tidings_event::Timestamp;
 use utoipa::ToSchema;
 
 use super::{
@@ -211,6 +212,19 @@ impl Probe {
     }
 }
 
+/// Measures what waits in the outbox for a relay: in every role, since all relays may be dead.
+async fn measure_outbox(health: &Health, now: Timestamp) {
+    let Some(Log::Kafka(log)) = &health.log else { return };
+    match tokio::time::timeout(CHECK_TIME_MAX * 2, log.publish_gauges(now, CHECK_TIME_MAX)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            let error = tidings_backbone::Error::chain(&error);
+            tracing::warn!(error, "what waits for the relay cannot be measured");
+        }
+        Err(_elapsed) => tracing::warn!("the database does not tell in time what waits for the relay"),
+    }
+}
+
 async fn database_answers(log: &Log) -> bool {
     match tokio::time::timeout(CHECK_TIME_MAX, log.extent()).await {
         Ok(Ok(_extent)) => true,
@@ -251,21 +265,25 @@ pub(super) async fn ready(State(app): State<AppState>) -> Response {
     responses((status = 200, body = String, content_type = "text/plain")),
 )]
 pub(super) async fn metrics(State(app): State<AppState>) -> Result<impl IntoResponse, Problem> {
-    Ok(shown(Some(&app.projectors), &app.health, &app.metrics).await)
+    Ok(shown(Some(&app.projectors), &app.health, &app.metrics, app.clock.now()).await)
 }
 
-/// The metrics of this process, those of projectors measured now and at the source, so that they are true
-/// whatever has stopped.
+/// The metrics of this process, those of relay and projectors measured now and at the source, so that they
+/// are true whatever has stopped.
 pub(super) async fn shown(
     projectors: Option<&projector::Handle>,
     health: &Health,
     metrics: &PrometheusHandle,
+    now: Timestamp,
 ) -> impl IntoResponse + use<> {
-    if let Some(projectors) = projectors
-        && health.kafka_answers().await
-        && let Err(error) = projectors.publish_gauges().await
-    {
-        tracing::warn!(error = tidings_backbone::Error::chain(&error), "the lag cannot be measured");
-    }
+    let projectors = async {
+        if let Some(projectors) = projectors
+            && health.kafka_answers().await
+            && let Err(error) = projectors.publish_gauges().await
+        {
+            tracing::warn!(error = tidings_backbone::Error::chain(&error), "the lag cannot be measured");
+        }
+    };
+    tokio::join!(measure_outbox(health, now), projectors);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics.render())
 }

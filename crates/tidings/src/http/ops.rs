@@ -31,12 +31,15 @@ pub struct Ops {
     pub metrics: PrometheusHandle,
     /// How far its projectors are.
     pub projectors: Option<projector::Handle>,
+    /// Tells the time.
+    pub clock: Clock,
     /// Verifies the token of who asks for metrics; nothing where they are public.
     pub verifier: Option<Verifier>,
 }
 
 /// The routes of a process without an API.
-pub fn ops(ops: Ops, clock: Clock, ids: EventIds) -> Router {
+pub fn ops(ops: Ops, ids: EventIds) -> Router {
+    let clock = ops.clock.clone();
     let router = Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(async |State(ops): State<Arc<Ops>>| ops.health.report().await))
@@ -50,7 +53,8 @@ async fn metrics(State(ops): State<Arc<Ops>>, headers: HeaderMap) -> Result<Resp
     if let Some(verifier) = &ops.verifier {
         access::admin_by_token(verifier, &headers).await?;
     }
-    Ok(health::shown(ops.projectors.as_ref(), &ops.health, &ops.metrics).await.into_response())
+    let shown = health::shown(ops.projectors.as_ref(), &ops.health, &ops.metrics, ops.clock.now());
+    Ok(shown.await.into_response())
 }
 
 /// The routes of a process that has not begun: it lives, and says what it waits for.

@@ -186,7 +186,7 @@ async fn submit(app: &App, command: Command, headers: &HeaderMap) -> Result<Foll
         Ok(Outcome { changed, following, version, followed_at }) => {
             Ok(FollowState { user_id: to, following, changed, version, followed_at: followed_at.map(Moment) })
         }
-        Err(Refusal::Yourself) => Err(Problem::new(Name::Yourself)),
+        Err(Refusal::Yourself) => Err(Problem::new(Name::Yourself).at("user_id", "is who asks")),
         Err(Refusal::UnknownUser(user)) if user == me => Err(unknown_user("authorization", user)),
         Err(Refusal::UnknownUser(user)) => Err(unknown_user("user_id", user)),
     }

@@ -131,11 +131,16 @@ pub(super) async fn register(
 ) -> Result<(StatusCode, Json<RegisteredUser>), Problem> {
     let id = user_id.map(|id| id.to_string()).unwrap_or_default();
     let content = [id.as_bytes(), handle.as_str().as_bytes()];
+    let wanted = handle.clone();
     let key = idempotency_key(&headers, format!("admin/{}/user", identity.subject), &content)?;
     let answer = app.ledgers.users.submit(Register { id: user_id, handle, metadata }, key).await?;
     let Registered { user_id, handle, ordinal, changed } = answer.map_err(|refusal| match refusal {
-        Refusal::UserExists => Problem::new(Name::UserExists),
-        Refusal::HandleTaken => Problem::new(Name::HandleTaken),
+        Refusal::UserExists => {
+            Problem::new(Name::UserExists).at("user_id", format!("is {id}, who is registered with another handle"))
+        }
+        Refusal::HandleTaken => {
+            Problem::new(Name::HandleTaken).at("handle", format!("is {wanted}, which another user has"))
+        }
         Refusal::IdsExhausted => Problem::field("user_id", "must be given, since the highest possible id is in use"),
     })?;
     let status = if changed { StatusCode::CREATED } else { StatusCode::OK };

@@ -1,12 +1,14 @@
 //! A relay alone: any outbox, any sink, and nothing else of Tidings.
 
+use std::time::Duration;
+
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidings_backbone::{Clock, EventIds, relay};
 use tokio_util::sync::CancellationToken;
 
 use super::{base, cancel_on_signal, install_metrics, listening::Listening, run_until, running::Parts};
 use crate::{
-    Result,
+    Error, Result,
     config::Http,
     http::{self, Health, Ops, Readiness},
 };
@@ -24,11 +26,14 @@ pub async fn relay_alone(config: &relay::Config, http: &Http) -> Result<()> {
     let mut parts = Parts::new(None, metrics);
     let ending = parts.shutdown.clone();
     parts.watched.push(("the relay", tokio::spawn(async move { Ok(relay.run(ending).await?) })));
-    run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new()).await
+    run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new(), Duration::ZERO).await
 }
 
-/// Who gives it an address to tell how it is chooses who can reach that: there is no key here that tokens
-/// could be signed with.
+/// Where the relay tells how it is. There is no key here that tokens could be signed with, so that only the
+/// address says who may see the metrics: this machine, unless they are public.
+///
+/// # Errors
+/// When others could reach the address and the metrics are not public, or it cannot be listened on.
 async fn listening(
     http: &Http,
     readiness: &Readiness,
@@ -36,12 +41,18 @@ async fn listening(
     metrics: PrometheusHandle,
 ) -> Result<Option<Listening>> {
     let Some(listen) = http.ops_listen else { return Ok(None) };
+    if !listen.ip().is_loopback() && !http.metrics_public {
+        return Err(Error::Usage(format!(
+            "at {listen} everybody who reaches it would see the metrics of a relay alone, which has no tokens: \
+             listen on 127.0.0.1, or set `TIDINGS__HTTP__METRICS_PUBLIC=true`"
+        )));
+    }
     let mut http = http.clone();
     http.listen = listen;
     let listening = Listening::begin(&mut http, readiness).await?;
     let health = Health::of_relay(readiness.clone(), relay.handle());
-    let ops = Ops { health, metrics, projectors: None, verifier: None };
-    listening.open(http::ops(ops, Clock::system(), EventIds::from_os()));
+    let ops = Ops { health, metrics, projectors: None, clock: Clock::system(), verifier: None };
+    listening.open(http::ops(ops, EventIds::from_os()));
     tracing::info!(address = base(listening.address), "the relay tells how it is");
     Ok(Some(listening))
 }

@@ -98,6 +98,7 @@ pub(super) fn start_worker(
         health: Health::new(readiness, store.log(), true).with_relay(relay.as_ref().map(Relay::handle)),
         metrics: metrics.clone(),
         projectors: role.has_projectors().then(|| runtime.handle()),
+        clock: store.clock.clone(),
         verifier: if config.http.metrics_public { None } else { Some(verifier(&store, config)?) },
     };
     let (log, mut parts) = (store.log(), Parts::new(Some(store), metrics));

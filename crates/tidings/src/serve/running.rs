@@ -135,7 +135,12 @@ impl Parts {
 /// Tells the retention how far the relay has come; what cannot be known just now is as it was.
 async fn tell_published(log: KafkaLog, published: watch::Sender<Option<Offset>>, shutdown: CancellationToken) {
     loop {
-        match log.published().await {
+        // Kafka may be away and take its time to say so.
+        let known = tokio::select! {
+            known = log.published() => known,
+            () = shutdown.cancelled() => return,
+        };
+        match known {
             Ok(known) => drop(published.send_replace(known)),
             Err(error) => {
                 tracing::debug!(error = tidings_backbone::Error::chain(&error), "how far the relay is cannot be told");

@@ -3,15 +3,17 @@
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tidings_testkit::{Kind, on_every_world};
 
-use crate::{database::Hand, embedded};
+use crate::{database::Hand, embedded, world_on};
 
 const TWO_QUICK_TRIES: &[(&str, &str)] =
     &[("projector.retry_attempts", "2"), ("projector.retry_gap_ms", "10"), ("projector.retry_gap_max_ms", "10")];
 
-#[tokio::test]
-async fn poison_keys_die_each_by_its_own_tries_and_everybody_else_goes_on() {
-    let world = embedded(TWO_QUICK_TRIES).await;
+on_every_world!(poison_keys_die_each_by_its_own_tries_and_everybody_else_goes_on);
+
+async fn poison_keys_die_each_by_its_own_tries_and_everybody_else_goes_on(kind: Kind) {
+    let world = world_on(kind, TWO_QUICK_TRIES).await;
     world.register(1..=40).await;
     let mut hand = Hand::in_database_of(&world).await;
     hand.refuse("follower", "NEW.from_user_id % 4 = 0").await;

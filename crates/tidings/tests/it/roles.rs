@@ -1,18 +1,19 @@
 //! The distributed mode with its roles in processes of their own.
 
 use serde_json::Value;
-use tidings_testkit::{Kind, Options, Part, World};
+use tidings_testkit::{Kind, Options, Part, World, on_every_distributed_world, process::Signal};
 
-/// The distributed world that the environment chooses, or else MariaDB's.
-pub(crate) fn distributed() -> Kind {
-    match Kind::chosen() {
-        Kind::Embedded => Kind::Mariadb,
-        kind => kind,
-    }
-}
+on_every_distributed_world!(
+    roles_apart_do_together_what_one_process_does_and_every_stage_tells_how_far_it_is,
+    a_relay_that_stands_by_takes_over_and_a_flow_without_one_says_so,
+    what_waits_for_a_relay_shows_in_the_metrics_though_every_relay_is_dead,
+    without_kafka_the_api_goes_on_and_each_process_says_what_is_missing,
+    an_import_and_the_commands_work_beside_processes_of_every_role,
+    following_the_events_shows_what_other_processes_commit,
+);
 
-fn apart() -> Options {
-    Options::new(crate::BINARY).on(distributed()).apart().with("rate.follow_capacity", 100_000)
+fn apart(kind: Kind) -> Options {
+    Options::new(crate::BINARY).on(kind).apart().with("rate.follow_capacity", 100_000)
 }
 
 async fn follow_all(world: &World, users: std::ops::RangeInclusive<u64>) {
@@ -28,9 +29,8 @@ fn stages<'f>(flow: &'f Value, kind: &'f str) -> impl Iterator<Item = &'f Value>
     flow["stages"].as_array().unwrap().iter().filter(move |stage| stage["stage"] == kind)
 }
 
-#[tokio::test]
-async fn roles_apart_do_together_what_one_process_does_and_every_stage_tells_how_far_it_is() {
-    let world = World::start_with(apart()).await;
+async fn roles_apart_do_together_what_one_process_does_and_every_stage_tells_how_far_it_is(kind: Kind) {
+    let world = World::start_with(apart(kind)).await;
     world.register(1..=8).await;
     follow_all(&world, 1..=8).await;
     let flow = world.drain().await;
@@ -55,9 +55,8 @@ async fn roles_apart_do_together_what_one_process_does_and_every_stage_tells_how
     assert_eq!(lag["relay"]["position"], lag["log"]["head"]);
 }
 
-#[tokio::test]
-async fn a_relay_that_stands_by_takes_over_and_a_flow_without_one_says_so() {
-    let world = World::start_with(apart()).await;
+async fn a_relay_that_stands_by_takes_over_and_a_flow_without_one_says_so(kind: Kind) {
+    let world = World::start_with(apart(kind)).await;
     world.register(1..=4).await;
     follow_all(&world, 1..=2).await;
     world.drain().await;
@@ -80,9 +79,39 @@ async fn a_relay_that_stands_by_takes_over_and_a_flow_without_one_says_so() {
     world.verify().await;
 }
 
-#[tokio::test]
-async fn without_kafka_the_api_goes_on_and_each_process_says_what_is_missing() {
-    let nowhere = apart().with("kafka.brokers", "127.0.0.1:9");
+async fn what_waits_for_a_relay_shows_in_the_metrics_though_every_relay_is_dead(kind: Kind) {
+    let world = World::start_with(apart(kind)).await;
+    world.register(1..=2).await;
+    world.drain().await;
+    let metric = async |name| world.metric(name).await;
+    assert_eq!(metric("tidings_outbox_unrelayed_events").await, 0.0);
+    world.kill_part(Part::Relay(1)).await;
+    world.kill_part(Part::Relay(2)).await;
+    world.user(1).await.follow(2).await;
+    // The processes that are left, two of the API and three of projections, all say so.
+    assert_eq!(metric("tidings_outbox_unrelayed_events").await, 5.0);
+    let age = metric("tidings_outbox_unrelayed_age_seconds").await;
+    assert!(age > 0.0, "{age}");
+    assert!(metric("tidings_outbox_unrelayed_age_seconds").await > age, "it grows as long as nobody relays");
+    world.start_part(Part::Relay(2), &[]).await;
+    world.drain().await;
+    assert_eq!(metric("tidings_outbox_unrelayed_events").await, 0.0);
+    assert_eq!(metric("tidings_outbox_unrelayed_age_seconds").await, 0.0);
+}
+
+async fn following_the_events_shows_what_other_processes_commit(kind: Kind) {
+    let world = World::start_with(apart(kind)).await;
+    world.register(1..=2).await;
+    let mut tail = world.spawn(&["events", "tail", "--follow", "-n", "1"]);
+    tail.line_containing("account.registered");
+    world.user(1).await.follow(2).await;
+    tail.line_containing("relation.followed");
+    tail.signal(Signal::INT);
+    assert!(tail.wait().success(), "{}", tail.said());
+}
+
+async fn without_kafka_the_api_goes_on_and_each_process_says_what_is_missing(kind: Kind) {
+    let nowhere = apart(kind).with("kafka.brokers", "127.0.0.1:9");
     let world = World::unstarted(nowhere).await;
     world.start_part(Part::Api(1), &[]).await;
     let health = world.nobody().get("/health/ready").await.json(200);
@@ -92,6 +121,8 @@ async fn without_kafka_the_api_goes_on_and_each_process_says_what_is_missing() {
     assert!(world.user(1).await.follow(2).await.changed);
     let flow = world.admin().await.read("/v1/admin/flow").await;
     assert_eq!(stages(&flow, "log").next().unwrap()["state"], "unreachable", "{flow}");
+    // Nobody knows how far the relay is; the metrics are shown all the same.
+    assert!(world.metric("tidings_outbox_events_total").await >= 3.0);
 
     let url = world.start_part_unready(Part::Project(1)).await;
     let answer = world.client().get(format!("{url}/health/ready")).send().await.unwrap();
@@ -117,9 +148,8 @@ async fn a_role_alone_needs_the_distributed_mode_and_half_of_it_is_an_error() {
     assert!(!output.status.success() && said.contains("`database.url`"), "{said}");
 }
 
-#[tokio::test]
-async fn an_import_and_the_commands_work_beside_processes_of_every_role() {
-    let world = World::start_with(apart()).await;
+async fn an_import_and_the_commands_work_beside_processes_of_every_role(kind: Kind) {
+    let world = World::start_with(apart(kind)).await;
     let file = tidings_testkit::graph::write_csv(world.scratch_folder(), &[(1, 2), (2, 3), (3, 1), (1, 3)]);
     let said = world.run(&["import", "follows", file.to_str().unwrap()]).await;
     assert!(said.contains("changed"), "{said}");

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use tidings_backbone::{Conn, Result, db::Value};
 
-use super::{Counters, Delta, recount};
+use super::{CHANGES_FIRST_MAX, Counters, Delta, recount};
 use crate::{UserId, telemetry};
 
 const INSERT: &str = "INSERT INTO user_counter \
@@ -66,7 +66,12 @@ pub(super) async fn repair(conn: &mut Conn<'_>, user: UserId) -> Result<Counters
     let row = [user.into(), 0.into(), 0.into(), 0.into(), 0.into(), 0.into(), Value::Null];
     let tail = conn.engine().on_conflict("user_id", "changes = changes");
     conn.execute_rows("locking a counter", INSERT, vec![row], &tail).await?;
-    let counted = count(conn, &[user], |_| None).await?;
+    // A row that was lost gets a number that it never had: the number rises by one with each change, much
+    // more slowly than time. Without one, no list of his would be kept from now on.
+    let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
+    let now = conn.fetch_optional("reading the server's clock", now, Vec::new()).await?;
+    let first_changes = now.map_or(Ok(0), |row| row.int(0))?.clamp(0, CHANGES_FIRST_MAX);
+    let counted = count(conn, &[user], |_| Some(first_changes)).await?;
     Ok(counted.first().map(|(_, counters)| *counters).unwrap_or_default())
 }
 

@@ -79,6 +79,7 @@ impl Hot {
                 .arg(&encode(change.counters, change.after))
                 .arg(edits);
         }
+        let call = call.arg(self.0.options.list_entries_max);
         self.0.redis.call("bringing hot state up to date", &call).await
     }
 }

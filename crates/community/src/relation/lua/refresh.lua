@@ -2,7 +2,8 @@
 --
 -- KEYS  of each user: his followers, his followings, his counters
 -- ARGV  of each user: the number of his changes before, and after; his counters after, as in store_counters.lua
---       without the moment; what changed among his followers, of each '+' or '-', moment and id (17 bytes)
+--       without the moment; what changed among his followers, of each '+' or '-', moment and id (17 bytes);
+--       and once, at the end: the lines that a list may have
 --
 -- A list is moved on only from the number that the commit found, so it has exactly the commit's changes to make.
 -- One with an older number has missed some, and goes. One with a newer number has them already.
@@ -28,7 +29,7 @@ local function edit(list, whole, edits)
     return true
 end
 
-local function move(list, before, after, edits)
+local function move(list, before, after, edits, most)
     local head = redis.pcall('ZREVRANGE', list, 0, 0)[1]
     local changes, count, whole, epoch = string.match(head or '', '^=(%d+) (%d+) ([01]) (.*)$')
     if not changes or (changes ~= before and tonumber(changes) >= tonumber(after)) then
@@ -41,6 +42,11 @@ local function move(list, before, after, edits)
     end
     -- The new head before the old one goes: a set that was empty for a moment would have lost its time to live.
     count = redis.call('ZCARD', list) - 1
+    if count > most then
+        -- Of a list that has grown long the beginning stays, as when it is loaded.
+        redis.call('ZREMRANGEBYRANK', list, 0, count - most - 1)
+        count, whole = most, '0'
+    end
     redis.call('ZADD', list, '+inf', string.format('=%s %d %s %s', after, count, whole, epoch))
     redis.call('ZREM', list, head)
 end
@@ -56,9 +62,10 @@ local function count(counters, after, value)
     end
 end
 
+local most = tonumber(ARGV[#ARGV])
 for user = 0, #KEYS / 3 - 1 do
     local before, after, value, edits = unpack(ARGV, 4 * user + 1, 4 * user + 4)
-    move(KEYS[3 * user + 1], before, after, edits)
-    move(KEYS[3 * user + 2], before, after, '')
+    move(KEYS[3 * user + 1], before, after, edits, most)
+    move(KEYS[3 * user + 2], before, after, '', most)
     count(KEYS[3 * user + 3], after, value)
 end

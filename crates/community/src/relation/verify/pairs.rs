@@ -11,6 +11,7 @@ use tidings_event::Timestamp;
 use super::{
     Kind, Report,
     pending::{Pending, PendingPair},
+    suspects::Suspects,
 };
 use crate::{
     Pair, UserId,
@@ -25,8 +26,14 @@ const SELECT_UNLIKE: &str = "SELECT f.from_user_id, f.to_user_id, f.rel_status, 
      WHERE f.id > ? AND f.id <= ? AND (m.version IS NULL OR m.version <> f.version \
            OR m.rel_status <> f.rel_status OR m.created_at <> f.created_at OR m.updated_at <> f.updated_at)";
 
-/// Compares every fact with its mirror row, and every mirror row with its fact.
-pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut Report) -> Result<()> {
+/// Compares every fact with its mirror row, and every mirror row with its fact. What differs goes to
+/// `suspects` where there may be more on its way than `pending` knows of, and else into the report.
+pub(super) async fn compare(
+    conn: &mut Conn<'_>,
+    pending: &Pending,
+    report: &mut Report,
+    mut suspects: Option<&mut Suspects>,
+) -> Result<()> {
     report.facts = count(conn, "SELECT COUNT(*) FROM following").await?;
     report.mirror_rows = count(conn, "SELECT COUNT(*) FROM follower").await?;
     let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following").await?;
@@ -39,15 +46,44 @@ pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut
             let (pair, fact, found) = read(&row)?;
             without_row += u64::from(found.is_none());
             let pending = pending.get(pair);
-            judge(pair, fact, found, pending, report);
+            match &mut suspects {
+                Some(suspects) => suspects.add(pair),
+                None => judge(pair, fact, found, pending, report),
+            }
             if pending.is_some() {
                 judged.insert(pair);
             }
         }
     }
-    judge_unchanged(conn, pending, &judged, report).await?;
-    let expected_rows = report.facts - without_row;
-    report_extra(conn, report.mirror_rows.saturating_sub(expected_rows), report).await
+    let extra = report.mirror_rows.saturating_sub(report.facts - without_row);
+    match suspects {
+        Some(suspects) => {
+            pending.iter().map(|(pair, _)| pair).filter(|pair| !judged.contains(pair)).for_each(|p| suspects.add(p));
+            find_extra(conn, extra).await?.into_iter().for_each(|pair| suspects.add(pair));
+        }
+        None => {
+            judge_unchanged(conn, pending, &judged, report).await?;
+            let found = find_extra(conn, extra).await?;
+            found.iter().for_each(|pair| report.add(Kind::MirrorExtra, pair, "no row", "a row"));
+            report.count(Kind::MirrorExtra, extra.saturating_sub(found.len() as u64));
+        }
+    }
+    Ok(())
+}
+
+/// Judges a pair that is looked at alone.
+pub(super) fn judge_alone(
+    pair: Pair,
+    fact: Option<Mirrored>,
+    found: Option<Mirrored>,
+    pending: Option<&PendingPair>,
+    report: &mut Report,
+) {
+    match (fact, pending) {
+        (Some(fact), Some(_)) => judge(pair, fact, found, pending, report),
+        (None, Some(_)) => report.add(Kind::EventWithoutFact, pair, "no event", "a pending event"),
+        (fact, None) => compare_row(pair, fact, found, false, report),
+    }
 }
 
 /// Judges a pair whose mirror row is not the image of its fact.
@@ -89,7 +125,7 @@ async fn judge_unchanged(
 }
 
 /// Reports every way in which a mirror row differs from what it should be.
-pub(super) fn compare_row(
+fn compare_row(
     pair: Pair,
     expected: Option<Mirrored>,
     found: Option<Mirrored>,
@@ -115,21 +151,16 @@ pub(super) fn compare_row(
     }
 }
 
-/// Reports mirror rows whose pair has no fact; their number is known from the counts.
-async fn report_extra(conn: &mut Conn<'_>, number: u64, report: &mut Report) -> Result<()> {
+/// Finds mirror rows whose pair has no fact; their number is known from the counts.
+async fn find_extra(conn: &mut Conn<'_>, number: u64) -> Result<Vec<Pair>> {
     if number == 0 {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let sql = "SELECT m.from_user_id, m.to_user_id FROM follower m \
                LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
                WHERE f.id IS NULL LIMIT ?";
     let args = vec![i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into()];
-    let rows = conn.fetch("looking for mirror rows without facts", sql, args).await?;
-    for row in &rows {
-        report.add(Kind::MirrorExtra, read_pair(row)?, "no row", "a row");
-    }
-    report.count(Kind::MirrorExtra, number.saturating_sub(rows.len() as u64));
-    Ok(())
+    conn.fetch("looking for mirror rows without facts", sql, args).await?.iter().map(read_pair).collect()
 }
 
 async fn count(conn: &mut Conn<'_>, sql: &'static str) -> Result<u64> {

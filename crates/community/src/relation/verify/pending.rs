@@ -43,25 +43,33 @@ pub(super) struct PendingPair {
 }
 
 impl Pending {
-    /// Reads the pending events, in the order in which each pair's were committed: what waits in
-    /// the parking lot was read before the position, what is behind the position comes after.
-    pub(super) async fn load(conn: &mut Conn<'_>, position: Offset) -> Result<Self> {
+    /// Reads what waits in the parking lot of the projection in these parts of the log.
+    pub(super) async fn parked(conn: &mut Conn<'_>, parts: &[Part]) -> Result<Self> {
         let mut pending = Self::default();
-        let mut last: Option<(String, Offset)> = None;
-        loop {
-            let after = last.as_ref().map(|(key, offset)| (key.as_str(), *offset));
-            let parked = parking::waiting(conn, projection::NAME, &Part::outbox(), after, STEP_EVENTS).await?;
-            let Some((key, offset, _)) = parked.last() else { break };
-            last = Some((key.clone(), *offset));
-            // What cannot be read says nothing of a pair; if it changed one, that shows as a difference.
-            parked.iter().filter_map(|(_, _, recorded)| recorded.as_ref()).for_each(|recorded| pending.add(recorded));
+        for part in parts {
+            let mut last: Option<(String, Offset)> = None;
+            loop {
+                let after = last.as_ref().map(|(key, offset)| (key.as_str(), *offset));
+                let parked = parking::waiting(conn, projection::NAME, part, after, STEP_EVENTS).await?;
+                let Some((key, offset, _)) = parked.last() else { break };
+                last = Some((key.clone(), *offset));
+                // What cannot be read says nothing of a pair; if it changed one, that shows as a difference.
+                let readable = parked.iter().filter_map(|(_, _, recorded)| recorded.as_ref());
+                readable.for_each(|recorded| pending.add(recorded));
+            }
         }
+        Ok(pending)
+    }
+
+    /// Adds the events of the outbox behind a position. They come after what is parked, which was read
+    /// before the position: so each pair's are in the order in which they were committed.
+    pub(super) async fn and_behind(mut self, conn: &mut Conn<'_>, position: Offset) -> Result<Self> {
         let mut after = position;
         loop {
             let events = log::read_after(conn, after, STEP_EVENTS).await?;
-            let Some(end) = events.last() else { return Ok(pending) };
+            let Some(end) = events.last() else { return Ok(self) };
             after = end.offset;
-            events.iter().for_each(|recorded| pending.add(recorded));
+            events.iter().for_each(|recorded| self.add(recorded));
         }
     }
 

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, fmt};
 
 use tidings_backbone::log::Offset;
 
-use super::suspects::{Subject, Suspects};
 use crate::limits::VERIFY_EXAMPLES_MAX;
 
 /// A kind of difference.
@@ -95,7 +94,8 @@ pub struct Report {
     pub differences: BTreeMap<Kind, u64>,
     /// The first differences, at most [`VERIFY_EXAMPLES_MAX`].
     pub examples: Vec<Difference>,
-    suspects: Suspects,
+    /// Pairs that changed from look to look, so that nothing can be said of them.
+    pub in_flight: u64,
 }
 
 impl Report {
@@ -108,7 +108,7 @@ impl Report {
             users: 0,
             differences: BTreeMap::new(),
             examples: Vec::new(),
-            suspects: Suspects::default(),
+            in_flight: 0,
         }
     }
 
@@ -122,28 +122,30 @@ impl Report {
         self.differences.is_empty()
     }
 
-    /// What the differences are about, for [`super::compare_again`].
-    pub fn suspects(&self) -> &Suspects {
-        &self.suspects
-    }
-
     pub(super) fn add(
         &mut self,
         kind: Kind,
-        subject: impl Into<Subject>,
+        subject: impl fmt::Display,
         expected: impl fmt::Display,
         found: impl fmt::Display,
     ) {
         self.count(kind, 1);
-        let subject = subject.into();
-        self.suspects.add(subject);
         if self.examples.len() < VERIFY_EXAMPLES_MAX {
             let (subject, expected, found) = (subject.to_string(), expected.to_string(), found.to_string());
             self.examples.push(Difference { kind, subject, expected, found });
         }
     }
 
+    /// Adds the differences of a pair that was looked at alone.
+    pub(super) fn absorb(&mut self, other: Self) {
+        other.differences.into_iter().for_each(|(kind, number)| self.count(kind, number));
+        let room = VERIFY_EXAMPLES_MAX.saturating_sub(self.examples.len());
+        self.examples.extend(other.examples.into_iter().take(room));
+    }
+
     pub(super) fn count(&mut self, kind: Kind, number: u64) {
-        *self.differences.entry(kind).or_default() += number;
+        if number > 0 {
+            *self.differences.entry(kind).or_default() += number;
+        }
     }
 }

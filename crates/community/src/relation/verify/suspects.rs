@@ -1,71 +1,86 @@
-//! What differed at one look and may be only on its way: looked at again, alone.
+//! Pairs that differed at one look and may be only on their way: looked at again, alone.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use tidings_backbone::{
+    Conn, Db, Result,
+    db::Value,
+    log::{Log, Offset},
 };
 
-use tidings_backbone::{Conn, Db, Result, db::Value, log::Offset};
+use super::{Report, pairs, pending::Pending};
+use crate::{Pair, limits::VERIFY_SUSPECTS_MAX, relation::EVENT_TYPES, relation::mirror::Mirrored};
 
-use super::{Report, pairs, users};
-use crate::{Pair, UserId, limits::VERIFY_SUSPECTS_MAX};
-
-/// What a difference is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
-    Pair(Pair),
-    User(UserId),
+/// What the facts said of a pair at the last look at it alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    NotYet,
+    NoFact,
+    Version(i64),
 }
 
-/// The pairs and users of the differences of a report: at most [`VERIFY_SUSPECTS_MAX`] of them.
+/// The pairs that differ and may be right: at most [`VERIFY_SUSPECTS_MAX`] of them, and how many more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Suspects(BTreeSet<Subject>);
+pub struct Suspects {
+    pairs: BTreeMap<Pair, Seen>,
+    beyond: u64,
+}
 
 impl Suspects {
-    /// Whether there are none.
+    /// Whether there are none that can be looked at again.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.pairs.is_empty()
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    /// How many there are, those beyond the limit included.
+    pub fn number(&self) -> u64 {
+        self.pairs.len() as u64 + self.beyond
     }
 
-    pub(super) fn add(&mut self, subject: Subject) {
-        if self.0.len() < VERIFY_SUSPECTS_MAX {
-            self.0.insert(subject);
+    pub(super) fn add(&mut self, pair: Pair) {
+        let is_full = self.pairs.len() >= VERIFY_SUSPECTS_MAX;
+        match self.pairs.entry(pair) {
+            Entry::Vacant(_) if is_full => self.beyond += 1,
+            Entry::Vacant(entry) => drop(entry.insert(Seen::NotYet)),
+            Entry::Occupied(_) => {}
         }
-    }
-
-    fn pairs(&self) -> Vec<Pair> {
-        let pair = |subject: &Subject| if let Subject::Pair(pair) = subject { Some(*pair) } else { None };
-        self.0.iter().filter_map(pair).collect()
-    }
-
-    fn users(&self) -> Vec<UserId> {
-        let user = |subject: &Subject| if let Subject::User(user) = subject { Some(*user) } else { None };
-        self.0.iter().filter_map(user).collect()
     }
 }
 
-/// Compares the suspects of an earlier report alone, in one snapshot. What still differs although
-/// everything that was on its way at the earlier look has been applied since, is wrong.
+/// Looks at the suspects of an earlier look alone, in one snapshot, after all that was on its way then has
+/// been applied. One that still differs although its fact is at the version that it was at is wrong, and
+/// goes into the report; one whose fact has moved on stays a suspect.
 ///
 /// # Errors
 /// When the database fails. Differences are not errors: they are in the report.
-pub async fn compare_again(db: &Db, suspects: &Suspects) -> Result<Report> {
+pub async fn compare_again(db: &Db, log: &Log, suspects: &Suspects, report: &mut Report) -> Result<Suspects> {
     let mut tx = db.read().await?;
     let mut conn = tx.conn();
-    let mut report = Report::new(Offset(0), 0);
-    compare_pairs(&mut conn, &suspects.pairs(), &mut report).await?;
-    users::compare_some(&mut conn, &suspects.users(), &mut report).await?;
+    let pending = Pending::parked(&mut conn, &log.parts(EVENT_TYPES)).await?;
+    let states = read(&mut conn, suspects.pairs.keys()).await?;
     tx.rollback().await?;
-    Ok(report)
+    let mut left = Suspects { beyond: suspects.beyond, ..Suspects::default() };
+    for (pair, (fact, found)) in states {
+        let mut look = Report::new(Offset(0), 0);
+        pairs::judge_alone(pair, fact, found, pending.get(pair), &mut look);
+        if look.is_clean() {
+            continue;
+        }
+        let seen = fact.map_or(Seen::NoFact, |fact| Seen::Version(fact.version));
+        if suspects.pairs.get(&pair) == Some(&seen) {
+            report.absorb(look);
+        } else {
+            left.pairs.insert(pair, seen);
+        }
+    }
+    Ok(left)
 }
 
-async fn compare_pairs(conn: &mut Conn<'_>, suspects: &[Pair], report: &mut Report) -> Result<()> {
-    let rows: Vec<[Value; 2]> = suspects.iter().map(|pair| [pair.from.into(), pair.to.into()]).collect();
+type States = BTreeMap<Pair, (Option<Mirrored>, Option<Mirrored>)>;
+
+/// What the facts and the mirror say of pairs.
+async fn read(conn: &mut Conn<'_>, suspects: impl Iterator<Item = &Pair>) -> Result<States> {
+    let rows: Vec<[Value; 2]> = suspects.map(|pair| [pair.from.into(), pair.to.into()]).collect();
     let sql = |input: &str| {
         format!(
             "WITH pair (from_id, to_id) AS ({input}) \
@@ -80,31 +95,5 @@ async fn compare_pairs(conn: &mut Conn<'_>, suspects: &[Pair], report: &mut Repo
         let (pair, fact, found) = pairs::read_both(&row)?;
         states.insert(pair, (fact, found));
     }
-    for (pair, (fact, found)) in states {
-        report.facts += u64::from(fact.is_some());
-        report.mirror_rows += u64::from(found.is_some());
-        pairs::compare_row(pair, fact, found, false, report);
-    }
-    Ok(())
-}
-
-impl From<Pair> for Subject {
-    fn from(pair: Pair) -> Self {
-        Self::Pair(pair)
-    }
-}
-
-impl From<UserId> for Subject {
-    fn from(user: UserId) -> Self {
-        Self::User(user)
-    }
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pair(pair) => pair.fmt(f),
-            Self::User(user) => user.fmt(f),
-        }
-    }
+    Ok(states)
 }

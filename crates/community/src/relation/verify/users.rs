@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{
-    Conn, Result,
-    db::{Row, Value},
-};
+use tidings_backbone::{Conn, Result, db::Row};
 
 use super::{Kind, Report, pending::Pending};
 use crate::{
     UserId,
     limits::VERIFY_STEP_ROWS,
-    relation::counters::{Stored, read_stored, read_stored_after},
+    relation::counters::{Stored, read_stored_after},
 };
 
 /// What is counted for one user.
@@ -37,38 +34,27 @@ pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut
     compare_counters(conn, tallies, report).await
 }
 
-/// Compares the counters and the lists of some users. Who follows them has no index in the facts,
-/// so these are read as a whole all the same.
-pub(super) async fn compare_some(conn: &mut Conn<'_>, users: &[UserId], report: &mut Report) -> Result<()> {
-    if users.is_empty() {
-        return Ok(());
+/// Compares the counters of every user with the mirror: both are changed by one transaction, so they agree
+/// in any snapshot, whatever is on its way. How long a list is follows from its rows, pair by pair.
+pub(super) async fn compare_with_mirror(conn: &mut Conn<'_>, report: &mut Report) -> Result<()> {
+    let mut tallies = Tallies::new();
+    let doing = "counting lists of the mirror";
+    let owners = "SELECT to_user_id, COUNT(*) FROM follower WHERE rel_status = 1 AND to_user_id > ? \
+                  GROUP BY to_user_id ORDER BY to_user_id LIMIT ?";
+    // The mirror is sorted by who is followed, so who follows is counted among the same rows.
+    let followed = "SELECT from_user_id, COUNT(*) FROM follower \
+                    WHERE to_user_id > ? AND to_user_id <= ? AND rel_status = 1 GROUP BY from_user_id";
+    let mut after = -1;
+    loop {
+        let rows = conn.fetch(doing, owners, vec![after.into(), VERIFY_STEP_ROWS.into()]).await?;
+        let Some(last) = rows.last() else { break };
+        let last = last.int(0)?;
+        add_rows(&rows, &|tally, number| tally.followers += number, &mut tallies)?;
+        let rows = conn.fetch(doing, followed, vec![after.into(), last.into()]).await?;
+        add_rows(&rows, &|tally, number| tally.followings += number, &mut tallies)?;
+        after = last;
     }
-    let mut tallies: Tallies = users.iter().map(|user| (*user, Tally::default())).collect();
-    let doing = "counting the lists of some";
-    let rows = conn.fetch_rows(doing, |input| count_some("following", "from_user_id", input), keys(users)).await?;
-    add_rows(&rows, &|tally, number| tally.followings += number, &mut tallies)?;
-    let rows = conn.fetch_rows(doing, |input| count_some("follower", "to_user_id", input), keys(users)).await?;
-    add_rows(&rows, &|tally, number| tally.follower_list += number, &mut tallies)?;
-    let mut all = Tallies::new();
-    tally_followers(conn, &mut all).await?;
-    for (user, tally) in &mut tallies {
-        tally.followers = all.get(user).map_or(0, |tally| tally.followers);
-    }
-    compare_lists(&tallies, report);
-    for (user, stored) in read_stored(conn, users).await? {
-        report.users += 1;
-        compare_counter(user, stored, tallies.remove(&user).unwrap_or_default(), report);
-    }
-    report_without_row(tallies, report);
-    Ok(())
-}
-
-fn count_some(table: &'static str, owner: &'static str, input: &str) -> String {
-    format!("SELECT {owner}, COUNT(*) FROM {table} WHERE {owner} IN ({input}) AND rel_status = 1 GROUP BY {owner}")
-}
-
-fn keys(users: &[UserId]) -> Vec<[Value; 1]> {
-    users.iter().map(|user| [(*user).into()]).collect()
+    compare_counters(conn, tallies, report).await
 }
 
 /// Counts the active rows of each owner in the order of the table's list index, a step of owners

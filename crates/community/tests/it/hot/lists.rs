@@ -191,6 +191,25 @@ async fn of_a_long_list_the_beginning_is_served_and_the_rest_is_the_databases() 
 }
 
 #[tokio::test]
+async fn a_list_that_grows_long_keeps_its_beginning_and_no_more() {
+    let Some(hot) = world(Options { list_entries_max: 14, ..QUICK }).await else { return };
+    hot.warm(1).await;
+    assert_eq!(hot.number("ZCARD", "uf:fans:1").await, 13, "twelve lines and the head");
+    for from in 14..=19 {
+        hot.decide(&[follow(from, 1)]).await;
+        hot.world.tick(1);
+        hot.drain().await;
+        hot.check(1).await;
+    }
+    assert_eq!(hot.number("ZCARD", "uf:fans:1").await, 15, "fourteen lines and the head");
+    // It is no longer the whole list, and grows no more at its end.
+    hot.decide(&[unfollow(19, 1), unfollow(2, 1)]).await;
+    hot.drain().await;
+    hot.check(1).await;
+    assert_eq!(hot.number("ZCARD", "uf:fans:1").await, 14);
+}
+
+#[tokio::test]
 async fn an_unknown_user_has_no_list_and_a_lonely_one_an_empty_one() {
     let Some(hot) = world(QUICK).await else { return };
     for _ in 0..3 {

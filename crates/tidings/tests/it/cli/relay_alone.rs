@@ -3,8 +3,10 @@
 use std::{process::Stdio, time::Duration};
 
 use tidings_testkit::{
+    Process,
     database::{Database, Engine, Place, say},
     on_every_server,
+    process::Signal,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -88,4 +90,33 @@ async fn rows_of_a_strangers_table_come_once_each_on_the_standard_output(engine:
     }
     // The last batch may come again after a kill, and nothing is left out.
     assert!(keys == ["o3"] || keys == ["o2", "o3"], "{keys:?}");
+}
+
+#[test]
+fn metrics_of_a_relay_alone_are_shown_to_this_machine_unless_they_are_public() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("relay.toml");
+    let config = "source = \"mysql://nobody@127.0.0.1:9/nothing\"\ngroup = \"g\"\ntables = [{ name = \"t\" }]\n\
+                  sink = { kind = \"stdout\", file = \"c\" }\n[[routes]]\nformat = { kind = \"debezium\" }\n";
+    std::fs::write(&file, config).unwrap();
+    let relay = |listen: &str, is_public: &str| {
+        let mut command = std::process::Command::new(crate::BINARY);
+        command.arg("relay").arg("--config").arg(&file).args(["--listen", listen]).current_dir(folder.path());
+        command.env("TIDINGS__HTTP__METRICS_PUBLIC", is_public);
+        Process::start(command, "the binary should be there")
+    };
+    let mut open = relay("0.0.0.0:0", "false");
+    assert_eq!(open.find_line("anything"), None);
+    assert!(!open.wait().success());
+    assert!(open.said().contains("TIDINGS__HTTP__METRICS_PUBLIC=true"), "{}", open.said());
+    for (listen, is_public) in [("127.0.0.1:0", "false"), ("0.0.0.0:0", "true")] {
+        let mut told = relay(listen, is_public);
+        let began = std::time::Instant::now();
+        while !told.said().contains("the relay tells how it is") {
+            assert!(began.elapsed() < PATIENCE, "{}", told.said());
+            std::thread::yield_now();
+        }
+        told.signal(Signal::TERM);
+        assert!(told.wait().success(), "{}", told.said());
+    }
 }

@@ -2,23 +2,30 @@
 
 use std::time::Duration;
 
-use tidings_testkit::{Options, Part, World, random};
+use serde_json::Value;
+use tidings_testkit::{Kind, Options, Part, World, on_every_distributed_world, random};
 
 use super::{Togglers, nothing_is_lost_or_doubled, progress};
-use crate::roles::distributed;
 
 const CLIENTS: u64 = 20;
 /// Acknowledged changes between two incidents.
 const GAP: u64 = 60;
 
-async fn apart() -> World {
-    let options = Options::new(crate::BINARY).on(distributed()).apart();
+on_every_distributed_world!(
+    a_rolling_restart_of_every_process_under_load_loses_and_doubles_nothing,
+    any_process_may_be_killed_under_load_and_nothing_is_lost_or_doubled,
+    a_process_that_was_frozen_for_longer_than_its_leases_writes_nothing_twice,
+    the_verification_tells_no_difference_while_everybody_toggles,
+);
+
+async fn apart(kind: Kind) -> World {
+    let options = Options::new(crate::BINARY).on(kind).apart();
     World::start_with(options.with("rate.follow_capacity", 1_000_000)).await
 }
 
 /// Lets clients toggle while `incident` happens to each of `parts`, then compares everything.
-async fn under_load(name: &str, parts: &[Part], incident: impl AsyncFn(&World, Part)) {
-    let world = apart().await;
+async fn under_load(kind: Kind, name: &str, parts: &[Part], incident: impl AsyncFn(&World, Part)) {
+    let world = apart(kind).await;
     let mut togglers = Togglers::new(&world, 1..=CLIENTS, &[], &mut random::generator(name)).await;
     let incidents = async |acknowledged: &_| {
         for part in parts {
@@ -33,8 +40,7 @@ async fn under_load(name: &str, parts: &[Part], incident: impl AsyncFn(&World, P
     nothing_is_lost_or_doubled(&world, &togglers.versions(), &users).await;
 }
 
-#[tokio::test]
-async fn a_rolling_restart_of_every_process_under_load_loses_and_doubles_nothing() {
+async fn a_rolling_restart_of_every_process_under_load_loses_and_doubles_nothing(kind: Kind) {
     let parts = [
         Part::Api(1),
         Part::Project(1),
@@ -44,11 +50,10 @@ async fn a_rolling_restart_of_every_process_under_load_loses_and_doubles_nothing
         Part::Relay(2),
         Part::Project(3),
     ];
-    under_load("rolling restart", &parts, async |world, part| world.restart_part(part).await).await;
+    under_load(kind, "rolling restart", &parts, async |world, part| world.restart_part(part).await).await;
 }
 
-#[tokio::test]
-async fn any_process_may_be_killed_under_load_and_nothing_is_lost_or_doubled() {
+async fn any_process_may_be_killed_under_load_and_nothing_is_lost_or_doubled(kind: Kind) {
     let parts = [
         Part::Project(1),
         Part::Relay(1),
@@ -63,16 +68,35 @@ async fn any_process_may_be_killed_under_load_and_nothing_is_lost_or_doubled() {
         world.kill_part(part).await;
         world.start_part(part, &[]).await;
     };
-    under_load("killed apart", &parts, dies).await;
+    under_load(kind, "killed apart", &parts, dies).await;
 }
 
-#[tokio::test]
-async fn a_process_that_was_frozen_for_longer_than_its_leases_writes_nothing_twice() {
+async fn a_process_that_was_frozen_for_longer_than_its_leases_writes_nothing_twice(kind: Kind) {
     let freezes = async |world: &World, part| {
         world.pause_part(part);
         // Longer than the patience with a silent relay, and with a silent reader of Kafka.
         tokio::time::sleep(Duration::from_secs(8)).await;
         world.resume_part(part);
     };
-    under_load("frozen apart", &[Part::Relay(1), Part::Relay(2), Part::Project(1)], freezes).await;
+    under_load(kind, "frozen apart", &[Part::Relay(1), Part::Relay(2), Part::Project(1)], freezes).await;
+}
+
+async fn the_verification_tells_no_difference_while_everybody_toggles(kind: Kind) {
+    let world = apart(kind).await;
+    // Few pairs, so that each changes often.
+    let mut togglers = Togglers::new(&world, 1..=6, &[], &mut random::generator("verified while toggling")).await;
+    let verified = async |acknowledged: &_| {
+        for _ in 0..3 {
+            progress(acknowledged, GAP).await;
+            let output = world.output(&["verify", "--json"]).await;
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            let report: Value = serde_json::from_slice(&output.stdout).expect(&errors);
+            assert_eq!(report["differences"], 0, "{report}");
+            let expected = if report["in_flight"] == 0 { 0 } else { 2 };
+            assert_eq!(output.status.code(), Some(expected), "{report}");
+        }
+    };
+    togglers.toggle_during(verified).await;
+    world.drain().await;
+    assert_eq!(world.verify().await["in_flight"], 0);
 }

@@ -61,3 +61,20 @@ async fn a_head_that_was_half_sent_does_not_hold_up_the_end() {
     assert!(world.stop().await.success());
     assert_eq!(silent.read_to_end(&mut Vec::new()).unwrap_or(0), 0, "nothing is answered to half a request");
 }
+
+#[tokio::test]
+async fn who_asks_for_readiness_has_time_to_notice_before_connections_are_refused() {
+    let world = world(&[("http.shutdown_delay_ms", "1500")]).await;
+    let nobody = world.nobody();
+    let noticing = async {
+        while nobody.get("/health/ready").await.status == 200 {}
+        // Each on a connection of its own, as from somebody who has not noticed yet.
+        for _ in 0..5 {
+            let client = reqwest::Client::builder().no_proxy().build().unwrap();
+            let answer = client.get(format!("{}/health/live", world.url())).send().await.unwrap();
+            assert_eq!(answer.status(), 200);
+        }
+    };
+    let ((), status) = futures::future::join(noticing, world.stop()).await;
+    assert!(status.success());
+}

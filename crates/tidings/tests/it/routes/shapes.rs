@@ -100,6 +100,31 @@ async fn a_number_out_of_range_a_doubled_and_an_unknown_parameter_are_refused_an
 }
 
 #[tokio::test]
+async fn a_request_of_the_right_shape_that_cannot_be_is_refused_and_its_field_named() {
+    let world = world(&[]).await;
+    world.register(1..=2).await;
+    let (user, admin) = (world.user(1).await, world.admin().await);
+    let head = world.head().await;
+    let register = |body: Value| sent(admin.request(Method::POST, "/v1/admin/users").json(&body));
+    let follow = |method: Method, id: &str| sent(user.request(method, &format!("/v1/me/following/{id}")));
+    for (answer, status, problem, field) in [
+        (follow(Method::PUT, "1").await, 422, "yourself", "user_id"),
+        (follow(Method::DELETE, "1").await, 422, "yourself", "user_id"),
+        (follow(Method::PUT, "99").await, 404, "unknown-user", "user_id"),
+        (register(json!({ "user_id": "1", "handle": "ada" })).await, 409, "user-exists", "user_id"),
+        (register(json!({ "user_id": "3", "handle": "u1" })).await, 409, "handle-taken", "handle"),
+        (register(json!({ "handle": "u1" })).await, 409, "handle-taken", "handle"),
+        (user.get("/v1/users/99").await, 404, "unknown-user", "user_id"),
+        (user.get("/v1/users?handle=ada").await, 404, "unknown-user", "handle"),
+    ] {
+        answer.is_problem(status, problem);
+        let errors = answer.json(status)["errors"].clone();
+        assert_eq!(errors[0]["field"], field, "{}", answer.text);
+    }
+    assert_eq!(world.head().await, head);
+}
+
+#[tokio::test]
 async fn a_body_of_a_wrong_shape_is_refused_and_registers_nobody() {
     let world = world(IMPATIENT).await;
     let admin = world.admin().await;
