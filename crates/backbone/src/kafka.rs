@@ -12,7 +12,14 @@ pub mod topics;
 
 use std::collections::BTreeMap;
 
-use rdkafka::ClientConfig;
+use rdkafka::{ClientConfig, error::KafkaError, types::RDKafkaErrorCode};
+
+/// Whether an error is but the client's news that connections have ended, maybe long ago: it makes new ones by
+/// itself. Whoever reads goes on reading, and is answered or has waited long enough.
+pub(crate) fn is_news(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure};
+    matches!(error.rdkafka_error_code(), Some(AllBrokersDown | BrokerTransportFailure))
+}
 
 /// Where Kafka is, and how its topics are named and made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 pub(crate) mod broker;
 mod kafka;
 mod options;
-mod outage;
+pub(crate) mod outage;
 mod redis;
 mod stdout;
 mod webhook;
