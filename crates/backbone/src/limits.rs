@@ -95,6 +95,8 @@ pub const MYSQL_MIGRATION_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Time one question to Kafka's brokers may take.
 pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest pause of a client of Kafka's before it tries again to connect to a broker; some jitter is added.
+pub const KAFKA_RECONNECT_GAP_MAX: Duration = Duration::from_secs(1);
 /// Bytes of key, value and headers of one record, as brokers take them by default.
 pub const KAFKA_RECORD_BYTES_MAX: usize = 1_048_000;
 /// Bytes of one batch of records, before a topic is found to take smaller ones only.
