@@ -6,6 +6,7 @@
 mod apart;
 mod chaos;
 mod freeze;
+mod import;
 #[cfg(feature = "failpoints")]
 mod points;
 mod shutdown;
@@ -23,6 +24,7 @@ use tidings_testkit::{
     Caller, World,
     caller::try_send,
     model::{Change, Graph, Pair, User},
+    world,
 };
 use tokio::sync::watch;
 
@@ -194,6 +196,28 @@ async fn nothing_is_lost_or_doubled(world: &World, expected: &HashMap<Pair, u64>
     for user in looked_at {
         let lists = (world.followings(*user).await.len() as u64, world.followers(*user).await.len() as u64);
         assert_eq!(world.counters(*user).await, lists, "user {user}");
+    }
+}
+
+/// What the topic of follows has, looked at record by record.
+#[derive(Default)]
+struct Published {
+    versions: HashMap<Pair, u64>,
+    partitions: HashMap<String, i32>,
+    /// Ids of the events of each key.
+    keys: BTreeMap<String, Vec<String>>,
+}
+
+impl Published {
+    /// The next record: in the partition of its key, its pair's next version.
+    fn take(&mut self, record: &world::Published) {
+        let partition = *self.partitions.entry(record.key.clone()).or_insert(record.partition);
+        assert_eq!(partition, record.partition, "{record:?}");
+        let (from, to) = record.event["subject"].as_str().unwrap().split_once(':').unwrap();
+        let version = self.versions.entry((from.parse().unwrap(), to.parse().unwrap())).or_default();
+        *version += 1;
+        assert_eq!(version_of(&record.event), *version, "no gap and no repeat: {record:?}");
+        self.keys.entry(record.key.clone()).or_default().push(record.event["id"].as_str().unwrap().to_owned());
     }
 }
 

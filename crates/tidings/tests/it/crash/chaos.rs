@@ -22,8 +22,8 @@ use tidings_testkit::{Options, World, model::Pair, random, servers::Servers};
 use tokio::{sync::watch, time::timeout};
 
 use self::fault::{Deck, Fault};
-use super::{Togglers, nothing_is_lost_or_doubled, progress};
-use crate::{guarantee_2::version_of, roles::distributed};
+use super::{Published, Togglers, nothing_is_lost_or_doubled, progress};
+use crate::roles::distributed;
 
 /// Faults, unless the environment says how many.
 const FAULTS: usize = 24;
@@ -84,28 +84,16 @@ async fn comes_on(acknowledged: &watch::Sender<u64>, more: u64) {
 
 /// The topic has the events of the outbox, each once, those of one key in one partition and in their order there.
 async fn each_event_is_in_the_log_once_and_in_order(world: &World, versions: &HashMap<Pair, u64>) {
-    type Keys = BTreeMap<String, Vec<String>>;
     let id = |event: &Value| event["id"].as_str().unwrap().to_owned();
-    let mut committed = Keys::new();
+    let mut committed: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for event in world.events(0).await.iter().filter(|event| event["aggregatetype"] == "relation") {
         let key = event["partitionkey"].as_str().unwrap().to_owned();
         committed.entry(key).or_default().push(id(event));
     }
-    let seen = Arc::new(Mutex::new((Keys::new(), HashMap::<String, i32>::new(), HashMap::<Pair, u64>::new())));
+    let seen = Arc::new(Mutex::new(Published::default()));
     let collected = Arc::clone(&seen);
-    world
-        .published("relation", move |record| {
-            let (keys, places, versions) = &mut *collected.lock().unwrap();
-            let place = *places.entry(record.key.clone()).or_insert(record.partition);
-            assert_eq!(place, record.partition, "{record:?}");
-            let (from, to) = record.event["subject"].as_str().unwrap().split_once(':').unwrap();
-            let version = versions.entry((from.parse().unwrap(), to.parse().unwrap())).or_default();
-            *version += 1;
-            assert_eq!(version_of(&record.event), *version, "no gap and no repeat: {record:?}");
-            keys.entry(record.key).or_default().push(id(&record.event));
-        })
-        .await;
-    let (keys, _, published) = &*seen.lock().unwrap();
+    world.published("relation", move |record| collected.lock().unwrap().take(&record)).await;
+    let Published { versions: published, keys, .. } = &*seen.lock().unwrap();
     assert!(*keys == committed, "{:?}", keys.iter().find(|(key, ids)| committed.get(*key) != Some(*ids)));
     assert!(published == versions, "the log has every acknowledged change");
     eprintln!("chaos: {} events in the log, each once", keys.values().map(Vec::len).sum::<usize>());
