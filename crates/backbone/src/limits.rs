@@ -125,6 +125,8 @@ pub const RELAY_GAPS_MAX: usize = 256;
 pub const RELAY_GAP_AGE_MAX: Duration = Duration::from_secs(3_600);
 /// Silence after which Kafka gives a process's partitions to others. Brokers allow 6 s at least.
 pub const KAFKA_SESSION_TIME_MAX: Duration = Duration::from_secs(6);
+/// Time in which each process has to take part in a new division of the partitions; the others then go on without it.
+pub const KAFKA_REBALANCE_TIME_MAX: Duration = Duration::from_secs(30);
 /// KiB that are fetched ahead for one partition.
 pub const KAFKA_QUEUE_KIB_MAX: u32 = 4_096;
 /// Events after which a projector's position is told to Kafka again, as a hint for tools.
