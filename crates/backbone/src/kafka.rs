@@ -12,7 +12,16 @@ pub mod topics;
 
 use std::collections::BTreeMap;
 
-use rdkafka::ClientConfig;
+use rdkafka::{ClientConfig, error::KafkaError, types::RDKafkaErrorCode};
+
+use crate::limits::KAFKA_RECONNECT_GAP_MAX;
+
+/// Whether an error is but the client's news that connections have ended, maybe long ago: it makes new ones by
+/// itself. Whoever reads goes on reading, and is answered or has waited long enough.
+pub(crate) fn is_news(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure};
+    matches!(error.rdkafka_error_code(), Some(AllBrokersDown | BrokerTransportFailure))
+}
 
 /// Where Kafka is, and how its topics are named and made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +75,8 @@ impl Options {
         config.set("client.id", &self.prefix);
         // A broker that is away is said once, by whoever waits for it, and not by each of its threads.
         config.set("log.connection.close", "false");
+        // One that is back is found soon: 10 s by default, twice where a first answer only leads to the next question.
+        config.set("reconnect.backoff.max.ms", KAFKA_RECONNECT_GAP_MAX.as_millis().to_string());
         for (name, value) in &self.properties {
             config.set(name, value);
         }

@@ -102,6 +102,8 @@ pub const MYSQL_MIGRATION_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// Time one question to Kafka's brokers may take.
 pub const KAFKA_REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest pause of a client of Kafka's before it tries again to connect to a broker; some jitter is added.
+pub const KAFKA_RECONNECT_GAP_MAX: Duration = Duration::from_secs(1);
 /// Bytes of key, value and headers of one record, as brokers take them by default.
 pub const KAFKA_RECORD_BYTES_MAX: usize = 1_048_000;
 /// Bytes of one batch of records, before a topic is found to take smaller ones only.
@@ -130,6 +132,8 @@ pub const RELAY_GAPS_MAX: usize = 256;
 pub const RELAY_GAP_AGE_MAX: Duration = Duration::from_secs(3_600);
 /// Silence after which Kafka gives a process's partitions to others. Brokers allow 6 s at least.
 pub const KAFKA_SESSION_TIME_MAX: Duration = Duration::from_secs(6);
+/// Time in which each process has to take part in a new division of the partitions; the others then go on without it.
+pub const KAFKA_REBALANCE_TIME_MAX: Duration = Duration::from_secs(30);
 /// KiB that are fetched ahead for one partition.
 pub const KAFKA_QUEUE_KIB_MAX: u32 = 4_096;
 /// Events after which a projector's position is told to Kafka again, as a hint for tools.

@@ -35,13 +35,18 @@ impl Engine {
         without.split(',').any(|left_out| left_out.trim() == name)
     }
 
+    /// The variable that names its server, and the server's name for `scripts/services`.
+    pub(crate) fn service(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Sqlite => None,
+            Self::Mariadb => Some(("TIDINGS_TEST_MARIADB", "mariadb")),
+            Self::Mysql => Some(("TIDINGS_TEST_MYSQL", "mysql")),
+        }
+    }
+
     /// The address of the server, `mysql://user:password@host:port`.
     fn server(self) -> Option<String> {
-        let (variable, name) = match self {
-            Self::Sqlite => return None,
-            Self::Mariadb => ("TIDINGS_TEST_MARIADB", "mariadb"),
-            Self::Mysql => ("TIDINGS_TEST_MYSQL", "mysql"),
-        };
+        let (variable, name) = self.service()?;
         let address = std::env::var(variable).unwrap_or_else(|_| {
             panic!(
                 "{variable} is not set: run `scripts/services up {name}` and `eval \"$(scripts/services env)\"`, \
@@ -77,11 +82,20 @@ impl Database {
     /// # Panics
     /// When the engine's server is not named or cannot be reached.
     pub async fn new(engine: Engine) -> Self {
+        if let Some(server) = engine.server() {
+            return Self::on(server).await;
+        }
+        let folder = temporary_folder();
+        Self { place: Place::File(folder.path().join("test.db")), folder, on_server: None }
+    }
+
+    /// Makes an empty database on a server.
+    ///
+    /// # Panics
+    /// When the server cannot be reached.
+    pub async fn on(server: String) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
-        let Some(server) = engine.server() else {
-            return Self { place: Place::File(folder.path().join("test.db")), folder, on_server: None };
-        };
+        let folder = temporary_folder();
         // The folder's random name keeps databases of several runs apart.
         let random = folder.path().file_name().unwrap_or_default().to_string_lossy().replace(['.', '-'], "");
         let name = format!("test_{random}_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -89,6 +103,10 @@ impl Database {
         done.unwrap_or_else(|error| panic!("no database on {server}: {error}"));
         Self { place: Place::Url(format!("{server}/{name}")), folder, on_server: Some((server, name)) }
     }
+}
+
+fn temporary_folder() -> TempDir {
+    tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"))
 }
 
 impl Drop for Database {

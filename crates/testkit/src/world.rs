@@ -3,6 +3,7 @@
 mod kind;
 mod parts;
 mod processes;
+mod published;
 mod services;
 
 use std::{
@@ -22,10 +23,12 @@ use crate::{
     caller::{Caller, ids, sent},
     model::User,
     process::Process,
+    servers::Addresses,
 };
 pub use kind::Kind;
 pub use parts::Part;
 use processes::Processes;
+pub use published::Published;
 use services::Services;
 
 /// No request of a test may take longer; far above what any should take.
@@ -53,12 +56,15 @@ pub struct Options {
     pub shape: Shape,
     /// Configuration that differs from the default: (`rate.follow_capacity`, `1000`).
     pub settings: Vec<(String, String)>,
+    /// Where servers are that it has to itself, if not those that the environment names.
+    pub servers: Option<Addresses>,
 }
 
 impl Options {
     /// The world that the environment chooses, with the default configuration, run by `binary`.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), kind: Kind::chosen(), shape: Shape::Together, settings: Vec::new() }
+        let binary = binary.into();
+        Self { binary, kind: Kind::chosen(), shape: Shape::Together, settings: Vec::new(), servers: None }
     }
 
     /// On this world, whatever the environment chooses.
@@ -71,6 +77,12 @@ impl Options {
     #[must_use]
     pub fn apart(self) -> Self {
         Self { shape: Shape::Apart, ..self }
+    }
+
+    /// On servers that the test has to itself.
+    #[must_use]
+    pub fn on_servers(self, servers: Addresses) -> Self {
+        Self { servers: Some(servers), ..self }
     }
 
     /// With one key of the configuration set.
@@ -141,7 +153,7 @@ impl World {
         let (kind, shape) = (options.kind, options.shape);
         let services = match kind {
             Kind::Embedded => None,
-            Kind::Mariadb | Kind::Mysql => Some(Services::new(kind.engine()).await),
+            Kind::Mariadb | Kind::Mysql => Some(Services::new(kind.engine(), options.servers.as_ref()).await),
         };
         let settings = services.as_ref().map(Services::settings).unwrap_or_default();
         // A proxy of the machine has no business between a test and its server.

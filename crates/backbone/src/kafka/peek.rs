@@ -15,7 +15,7 @@ use rdkafka::{
 };
 use tidings_event::Timestamp;
 
-use super::{Options, message};
+use super::{Options, is_news, message};
 use crate::{
     Error, Result,
     clock::Stopwatch,
@@ -97,7 +97,7 @@ pub(crate) fn watermarks<C: rdkafka::consumer::ConsumerContext>(
     let started = Stopwatch::start();
     loop {
         match consumer.fetch_watermarks(&part.topic, part.number, KAFKA_REQUEST_TIME_MAX) {
-            // Just after a topic was made, not every broker knows it yet.
+            // Just after a topic was made, or a broker was started, not every broker knows it yet.
             Err(KafkaError::MetadataFetch(code)) if is_not_known_yet(code) && is_early(&started) => {
                 std::thread::sleep(NEW_TOPIC_GAP);
             }
@@ -131,17 +131,19 @@ fn first_in_topic(
         assigned.add_partition_offset(topic, part.number, at).map_err(Error::kafka(doing))?;
     }
     consumer.assign(&assigned).map_err(Error::kafka(doing))?;
-    let mut silent_polls_left = KAFKA_REQUEST_TIME_MAX.as_millis() / POLL_TIME.as_millis();
-    while !wanted.is_empty() && silent_polls_left > 0 {
+    let mut silence = Stopwatch::start();
+    while !wanted.is_empty() && silence.seconds() < KAFKA_REQUEST_TIME_MAX.as_secs_f64() {
         match consumer.poll(POLL_TIME) {
-            None => silent_polls_left -= 1,
+            None => {}
             Some(Ok(message)) => {
+                silence = Stopwatch::start();
                 let part = Part { topic: message.topic().into(), number: message.partition() };
                 if wanted.remove(&part).is_some() {
                     found.insert(part, message::occurred_at(&message));
                 }
             }
             Some(Err(KafkaError::PartitionEOF(number))) => wanted.retain(|part, _| part.number != number),
+            Some(Err(error)) if is_news(&error) => {}
             Some(Err(source)) => return Err(Error::Kafka { doing, source }),
         }
     }
@@ -154,8 +156,13 @@ fn first_in_topic(
 }
 
 fn is_not_known_yet(code: RDKafkaErrorCode) -> bool {
-    use RDKafkaErrorCode::{LeaderNotAvailable, UnknownPartition, UnknownTopic, UnknownTopicOrPartition};
-    matches!(code, LeaderNotAvailable | UnknownPartition | UnknownTopic | UnknownTopicOrPartition)
+    use RDKafkaErrorCode::{
+        LeaderNotAvailable, NotLeaderForPartition, UnknownPartition, UnknownTopic, UnknownTopicOrPartition,
+    };
+    matches!(
+        code,
+        LeaderNotAvailable | NotLeaderForPartition | UnknownPartition | UnknownTopic | UnknownTopicOrPartition
+    )
 }
 
 fn is_early(started: &Stopwatch) -> bool {

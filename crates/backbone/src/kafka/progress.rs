@@ -13,8 +13,8 @@ use rdkafka::{
     types::RDKafkaErrorCode,
 };
 
-use super::{Options, peek::watermarks};
-use crate::{Error, Result, limits::KAFKA_REQUEST_TIME_MAX, log::Part, relay::Checkpoint};
+use super::{Options, is_news, peek::watermarks};
+use crate::{Error, Result, clock::Stopwatch, limits::KAFKA_REQUEST_TIME_MAX, log::Part, relay::Checkpoint};
 
 /// Follows the checkpoints of one group, from call to call.
 pub(crate) struct Progress {
@@ -66,17 +66,20 @@ impl Reading {
         list.add_partition_offset(&self.part.topic, 0, Offset::Offset(self.next)).map_err(Error::kafka(doing))?;
         // Taken anew each time: the end is told once for each time it is taken.
         self.consumer.assign(&list).map_err(Error::kafka(doing))?;
-        let mut silent_polls_left = KAFKA_REQUEST_TIME_MAX.as_millis() / POLL_TIME.as_millis();
-        while silent_polls_left > 0 {
+        let mut silence = Stopwatch::start();
+        while silence.seconds() < KAFKA_REQUEST_TIME_MAX.as_secs_f64() {
             match self.consumer.poll(POLL_TIME) {
-                None => silent_polls_left -= 1,
-                Some(Ok(message)) if message.key() == Some(group.as_bytes()) => {
+                None => {}
+                Some(Ok(message)) => {
+                    silence = Stopwatch::start();
                     self.next = message.offset() + 1;
-                    let text = String::from_utf8_lossy(message.payload().unwrap_or_default());
-                    self.latest = Some(Checkpoint::from_json(&text)?);
+                    if message.key() == Some(group.as_bytes()) {
+                        let text = String::from_utf8_lossy(message.payload().unwrap_or_default());
+                        self.latest = Some(Checkpoint::from_json(&text)?);
+                    }
                 }
-                Some(Ok(message)) => self.next = message.offset() + 1,
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
+                Some(Err(error)) if is_news(&error) => {}
                 Some(Err(source)) => return Err(Error::Kafka { doing, source }),
             }
         }

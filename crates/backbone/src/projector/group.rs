@@ -26,7 +26,10 @@ use super::{
 use crate::{
     Error, Result,
     kafka::Options,
-    limits::{KAFKA_QUEUE_KIB_MAX, KAFKA_SESSION_TIME_MAX, PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN},
+    limits::{
+        KAFKA_QUEUE_KIB_MAX, KAFKA_REBALANCE_TIME_MAX, KAFKA_SESSION_TIME_MAX, PROJECTOR_BACKOFF_MAX,
+        PROJECTOR_BACKOFF_MIN,
+    },
     log::{KafkaLog, Part},
 };
 
@@ -132,6 +135,9 @@ impl Group {
             .set("auto.offset.reset", "error")
             .set("partition.assignment.strategy", "cooperative-sticky")
             .set("session.timeout.ms", KAFKA_SESSION_TIME_MAX.as_millis().to_string())
+            // Brokers wait as long for members that do not join anew, and the partitions that change hands wait with
+            // them: 300 s by default. Here every client is asked twenty times a second.
+            .set("max.poll.interval.ms", KAFKA_REBALANCE_TIME_MAX.as_millis().to_string())
             .set("heartbeat.interval.ms", (KAFKA_SESSION_TIME_MAX / 5).as_millis().to_string())
             .set("queued.min.messages", "10000")
             .set("queued.max.messages.kbytes", KAFKA_QUEUE_KIB_MAX.to_string())

@@ -5,7 +5,7 @@ mod append;
 pub(crate) mod broker;
 mod kafka;
 mod options;
-mod outage;
+pub(crate) mod outage;
 mod redis;
 mod stdout;
 mod webhook;

@@ -8,7 +8,10 @@ use rdkafka::{
     client::DefaultClientContext,
 };
 
-use crate::database::{Database, Engine, Place};
+use crate::{
+    database::{Database, Engine, Place},
+    servers::Addresses,
+};
 
 /// Few, so that processes are soon as many as partitions.
 const PARTITIONS: &str = "3";
@@ -24,12 +27,19 @@ pub(super) struct Services {
 }
 
 impl Services {
+    /// On servers of the test's own, or else on those that the environment names.
+    ///
     /// # Panics
     /// When a service is not named or cannot be reached.
-    pub(super) async fn new(engine: Engine) -> Self {
-        let brokers = named("TIDINGS_TEST_KAFKA", "kafka");
-        let redis = Some(named("TIDINGS_TEST_REDIS", "redis"));
-        let database = Database::new(engine).await;
+    pub(super) async fn new(engine: Engine, own: Option<&Addresses>) -> Self {
+        let (database, brokers, redis) = match own {
+            Some(own) => (Database::on(own.database.clone()).await, own.brokers.clone(), own.redis.clone()),
+            None => {
+                let (brokers, redis) = (named("TIDINGS_TEST_KAFKA", "kafka"), named("TIDINGS_TEST_REDIS", "redis"));
+                (Database::new(engine).await, brokers, redis)
+            }
+        };
+        let redis = Some(redis);
         let random = database.folder.path().file_name().unwrap_or_default().to_string_lossy().replace(['.', '-'], "");
         let prefix = format!("t{random}{}", std::process::id());
         Self { database, brokers, prefix, redis }
@@ -40,6 +50,15 @@ impl Services {
             Place::Url(url) => url,
             Place::File(_) => unreachable!("a distributed world has a server's database"),
         }
+    }
+
+    pub(super) fn brokers(&self) -> &str {
+        &self.brokers
+    }
+
+    /// What the names of its topics begin with.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// The keys of the configuration that lead there.

@@ -4,7 +4,9 @@
 //! is acknowledged, and then the pair must be as wanted, at exactly the version that follows.
 
 mod apart;
+mod chaos;
 mod freeze;
+mod import;
 #[cfg(feature = "failpoints")]
 mod points;
 mod shutdown;
@@ -22,6 +24,7 @@ use tidings_testkit::{
     Caller, World,
     caller::try_send,
     model::{Change, Graph, Pair, User},
+    world,
 };
 use tokio::sync::watch;
 
@@ -42,6 +45,8 @@ struct Toggler<'w> {
     caller: Caller<'w>,
     rng: StdRng,
     graph: Graph,
+    /// Changes so far, if each carries an `Idempotency-Key`: then the answer to a repetition is the first one.
+    keys: Option<u64>,
 }
 
 impl<'w> Togglers<'w> {
@@ -54,6 +59,7 @@ impl<'w> Togglers<'w> {
             caller,
             rng: StdRng::seed_from_u64(rng.next_u64()),
             graph: Graph::default(),
+            keys: None,
         };
         Self {
             world,
@@ -62,6 +68,12 @@ impl<'w> Togglers<'w> {
             acknowledged: watch::Sender::new(0),
             ended: Cell::new(false),
         }
+    }
+
+    /// Every other client sends an `Idempotency-Key` with each change.
+    fn half_with_keys(mut self) -> Self {
+        self.clients.iter_mut().step_by(2).for_each(|client| client.keys = Some(0));
+        self
     }
 
     /// Toggles until `work` is done; whatever was begun by then is still acknowledged.
@@ -109,9 +121,10 @@ impl Toggler<'_> {
             // Mostly the opposite of what is, sometimes the same again.
             let following = self.graph.state(pair).following != self.rng.random_bool(0.8);
             let change = if following { Change::Follow } else { Change::Unfollow };
+            self.keys = self.keys.map(|changes| changes + 1);
             let (outcome, first_try) = self.until_acknowledged(world, change, to).await;
             let mut expected = self.graph.change(change, pair);
-            if !first_try && !outcome.changed {
+            if !first_try && !outcome.changed && self.keys.is_none() {
                 // An earlier try was committed and its answer lost.
                 expected.changed = false;
             }
@@ -132,7 +145,11 @@ impl Toggler<'_> {
     ) -> (tidings_testkit::model::Outcome, bool) {
         let mut first_try = true;
         loop {
-            match try_send(self.caller.change_request(change, to)).await {
+            let mut request = self.caller.change_request(change, to);
+            if let Some(number) = self.keys {
+                request = request.header("idempotency-key", format!("change-{number}"));
+            }
+            match try_send(request).await {
                 Ok(answer) if answer.status == 503 => {}
                 Ok(answer) => return (answer.outcome(), first_try),
                 Err(_gone) => world.is_up().await,
@@ -142,10 +159,10 @@ impl Toggler<'_> {
     }
 }
 
-/// Below zero would be huge. A server that is gone is no answer, and no fault here.
+/// Below zero would be huge. A server that is gone, or without its database, is no answer, and no fault here.
 async fn look_at_counters(caller: &Caller<'_>, user: User) {
     let request = caller.request(reqwest::Method::GET, &format!("/v1/users/{user}/counters"));
-    if let Ok(answer) = try_send(request).await {
+    if let Some(answer) = try_send(request).await.ok().filter(|answer| answer.status != 503) {
         let counters = answer.json(200);
         for counter in ["followings", "followers"] {
             assert!(counters[counter].as_u64().unwrap() < 10_000_000, "{counters}");
@@ -179,6 +196,28 @@ async fn nothing_is_lost_or_doubled(world: &World, expected: &HashMap<Pair, u64>
     for user in looked_at {
         let lists = (world.followings(*user).await.len() as u64, world.followers(*user).await.len() as u64);
         assert_eq!(world.counters(*user).await, lists, "user {user}");
+    }
+}
+
+/// What the topic of follows has, looked at record by record.
+#[derive(Default)]
+struct Published {
+    versions: HashMap<Pair, u64>,
+    partitions: HashMap<String, i32>,
+    /// Ids of the events of each key.
+    keys: BTreeMap<String, Vec<String>>,
+}
+
+impl Published {
+    /// The next record: in the partition of its key, its pair's next version.
+    fn take(&mut self, record: &world::Published) {
+        let partition = *self.partitions.entry(record.key.clone()).or_insert(record.partition);
+        assert_eq!(partition, record.partition, "{record:?}");
+        let (from, to) = record.event["subject"].as_str().unwrap().split_once(':').unwrap();
+        let version = self.versions.entry((from.parse().unwrap(), to.parse().unwrap())).or_default();
+        *version += 1;
+        assert_eq!(version_of(&record.event), *version, "no gap and no repeat: {record:?}");
+        self.keys.entry(record.key.clone()).or_default().push(record.event["id"].as_str().unwrap().to_owned());
     }
 }
 

@@ -27,6 +27,11 @@ impl Broker {
     pub(crate) async fn new(partitions: i32) -> Self {
         let brokers = std::env::var("TIDINGS_TEST_KAFKA")
             .unwrap_or_else(|_| panic!("TIDINGS_TEST_KAFKA names the brokers; `scripts/test` starts one and sets it"));
+        Self::on(brokers, partitions).await
+    }
+
+    /// The same on brokers of one's own.
+    pub(crate) async fn on(brokers: String, partitions: i32) -> Self {
         let prefix =
             format!("t{}", tidings_backbone::EventIds::from_os().next(tidings_backbone::Clock::system().now()));
         let options = Options { brokers, properties: Default::default(), prefix, partitions, replicas: 1 };

@@ -9,35 +9,38 @@ use super::{
     checkpoint, numbered,
 };
 
-const SET: &str = "sinks";
-
-fn services(arguments: &[&str]) -> String {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/services");
-    let output = Command::new(script).args(arguments).args(["--set", SET]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+/// A Kafka of one's own, removed in the end.
+pub(crate) struct Server {
+    set: &'static str,
 }
 
-struct Server;
-
 impl Server {
-    fn start() -> (Self, String) {
-        services(&["up", "kafka"]);
-        let lines = services(&["env"]);
+    /// The server, running, and its address.
+    pub(crate) fn start(set: &'static str) -> (Self, String) {
+        let server = Self { set };
+        server.say(&["up", "kafka"]);
+        let lines = server.say(&["env"]);
         let line = lines.lines().find(|line| line.contains("TIDINGS_TEST_KAFKA=")).unwrap();
-        (Self, line.split_once('=').unwrap().1.to_owned())
+        (server, line.split_once('=').unwrap().1.to_owned())
+    }
+
+    pub(crate) fn say(&self, arguments: &[&str]) -> String {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/services");
+        let output = Command::new(script).args(arguments).args(["--set", self.set]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        services(&["down", "--wipe", "kafka"]);
+        self.say(&["down", "--wipe", "kafka"]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_met_a_dead_broker_is_written_once_when_it_is_back() {
-    let (_server, address) = Server::start();
+    let (server, address) = Server::start("sinks");
     let options = options(address);
     let topic = options.topic("thing");
     let mut sink = sink(&options);
@@ -45,12 +48,12 @@ async fn a_batch_that_met_a_dead_broker_is_written_once_when_it_is_back() {
     sink.write(&numbered(&topic, 0..100), &[], &checkpoint(1)).await.unwrap();
 
     for (round, stop, start) in [(1, "kill", "up"), (2, "pause", "resume")] {
-        services(&[stop, "kafka"]);
+        server.say(&[stop, "kafka"]);
         let records = numbered(&topic, round * 100..round * 100 + 100);
         let next = checkpoint(u64::try_from(round).unwrap() + 1);
         let outcome = sink.write(&records, &[], &next).await;
         assert!(matches!(outcome, Err(WriteError::Retriable(_))), "{stop}: {outcome:?}");
-        services(&[start, "kafka"]);
+        server.say(&[start, "kafka"]);
         let mut outcome = sink.write(&records, &[], &next).await;
         for _ in 0..10 {
             if !matches!(outcome, Err(WriteError::Retriable(_))) {

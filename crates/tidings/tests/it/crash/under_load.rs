@@ -35,11 +35,11 @@ const FOLLOWS: usize = 20_000;
 const FIRST_CLIENT: User = 10_000_001;
 
 /// What is imported.
-struct Import {
+pub(super) struct Import {
     file: PathBuf,
     mutual: bool,
     /// Its follows, where they are known.
-    follows: Option<Vec<Pair>>,
+    pub(super) follows: Option<Vec<Pair>>,
     /// Acknowledged changes between two kills.
     gap: std::ops::RangeInclusive<u64>,
     /// Every so many kills of the server the import is killed as well.
@@ -47,7 +47,8 @@ struct Import {
 }
 
 impl Import {
-    fn chosen(folder: &Path, rng: &mut StdRng) -> Self {
+    /// The graph that the environment names, or else a generated one.
+    pub(super) fn chosen(folder: &Path, rng: &mut StdRng) -> Self {
         if let Some(file) = std::env::var_os("TIDINGS_GRAPH") {
             return Self { file: file.into(), mutual: true, follows: None, gap: 500..=4_000, kills_per_import_kill: 6 };
         }
@@ -71,7 +72,7 @@ impl Import {
     }
 
     /// Imports to the end, beginning again whenever it is told to die. Answers how often it was killed.
-    async fn run(&self, world: &World, die: &Notify) -> u32 {
+    pub(super) async fn run(&self, world: &World, die: &Notify) -> u32 {
         let mut killed = 0;
         loop {
             let mut import = self.start(world);
