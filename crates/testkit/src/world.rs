@@ -25,7 +25,7 @@ use crate::{
 };
 pub use parts::Part;
 use processes::Processes;
-use services::Services;
+pub use services::Services;
 
 /// Chooses the world: `embedded` unless set.
 const WORLD_VARIABLE: &str = "TIDINGS_TEST_WORLD";

@@ -15,8 +15,9 @@ const PARTITIONS: &str = "3";
 /// How long the brokers may take to remove the topics of a world that has ended.
 const CLEANING_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// A database, topics and keys, on the services that `TIDINGS_TEST_...` name. Dropping it removes them.
 #[derive(Debug)]
-pub(super) struct Services {
+pub struct Services {
     database: Database,
     brokers: String,
     prefix: String,
@@ -24,9 +25,11 @@ pub(super) struct Services {
 }
 
 impl Services {
+    /// Makes the database; topics and keys come with their use.
+    ///
     /// # Panics
     /// When a service is not named or cannot be reached.
-    pub(super) async fn new(engine: Engine) -> Self {
+    pub async fn new(engine: Engine) -> Self {
         let brokers = named("TIDINGS_TEST_KAFKA", "kafka");
         let redis = Some(named("TIDINGS_TEST_REDIS", "redis"));
         let database = Database::new(engine).await;
@@ -43,7 +46,7 @@ impl Services {
     }
 
     /// The keys of the configuration that lead there.
-    pub(super) fn settings(&self) -> Vec<(String, String)> {
+    pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = vec![
             ("database.url", self.database_url().to_owned()),
             ("kafka.brokers", self.brokers.clone()),
