@@ -103,6 +103,8 @@ pub const KAFKA_BATCH_BYTES_MAX: usize = 1_000_000;
 pub const KAFKA_QUEUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Time the records of one transaction may take to be acknowledged, and its commit again.
 pub const KAFKA_COMMIT_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time that the end of a transaction is given to reach all partitions before the next one begins.
+pub const KAFKA_MARKERS_TIME: Duration = Duration::from_millis(2);
 /// Time after which a broker ends a transaction that a dead relay left open.
 pub const KAFKA_TRANSACTION_TIME_MAX: Duration = Duration::from_secs(30);
 /// Time the topic of checkpoints may take to be read.

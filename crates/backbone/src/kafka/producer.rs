@@ -12,7 +12,7 @@ mod deliveries;
 mod send;
 mod transaction;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rdkafka::{error::KafkaError, producer::BaseProducer, types::RDKafkaErrorCode};
 
@@ -24,7 +24,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    limits::{KAFKA_BATCH_BYTES_MAX, KAFKA_RECORD_BYTES_MAX},
+    clock::Stopwatch,
+    limits::{KAFKA_BATCH_BYTES_MAX, KAFKA_MARKERS_TIME, KAFKA_RECORD_BYTES_MAX},
     relay::{Record, WriteError},
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct Producer {
     last: Option<Stored>,
     record_bytes_max: usize,
     batch_bytes_max: usize,
+    /// Runs since the last commit was answered.
+    since_commit: Option<Stopwatch>,
 }
 
 enum State {
@@ -64,7 +67,8 @@ impl Producer {
         let record_bytes_max = options.properties.get("message.max.bytes").and_then(|value| value.parse().ok());
         let record_bytes_max = record_bytes_max.unwrap_or(KAFKA_RECORD_BYTES_MAX);
         let batch_bytes_max = KAFKA_BATCH_BYTES_MAX;
-        Self { options, group, state: State::Fenced, last: None, record_bytes_max, batch_bytes_max }
+        let (state, last, since_commit) = (State::Fenced, None, None);
+        Self { options, group, state, last, record_bytes_max, batch_bytes_max, since_commit }
     }
 
     /// Bytes of key, value and headers that a record may have.
@@ -116,8 +120,18 @@ impl Producer {
         let stored = Stored { sequence: self.next_sequence(), checkpoint: checkpoint.to_vec() };
         // If this future is dropped half-way, the next write takes it from here.
         self.state = State::Broken(Some(stored.clone()));
+        self.let_markers_land().await;
         let outcome = self.transact(&client, records, dead, &stored).await;
         self.settle(outcome, client, stored, records).await
+    }
+
+    /// A broker answers a commit before its markers are in all partitions, and refuses the next transaction until
+    /// they are; the client then tries again after 20 ms. So it is given a moment.
+    async fn let_markers_land(&self) {
+        let gone = self.since_commit.as_ref().map(|since| Duration::from_secs_f64(since.seconds()));
+        if let Some(left) = gone.and_then(|gone| KAFKA_MARKERS_TIME.checked_sub(gone)) {
+            tokio::time::sleep(left).await;
+        }
     }
 
     async fn settle(
@@ -131,6 +145,7 @@ impl Producer {
             Outcome::Committed => {
                 self.last = Some(stored);
                 self.state = State::Ready(client);
+                self.since_commit = Some(Stopwatch::start());
                 Ok(())
             }
             Outcome::TooLarge { record, bytes, is_alone } => {
