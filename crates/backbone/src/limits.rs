@@ -4,6 +4,12 @@ use std::time::Duration;
 
 /// Commands the ledger decides in one transaction.
 pub const LEDGER_BATCH_COMMANDS_MAX: usize = 1_024;
+/// Batches that are committed at once where the database has several writers: while one waits for the disk,
+/// another is decided.
+pub const LEDGER_BATCHES_AT_ONCE: usize = 2;
+/// Commands that must wait for a further batch to begin beside the one that is being committed: few are sooner
+/// done with it, or after it.
+pub const LEDGER_FURTHER_BATCH_COMMANDS_MIN: usize = 256;
 /// Commands that may wait for the ledger; one more is answered "busy".
 pub const LEDGER_QUEUE_COMMANDS_MAX: usize = 16_384;
 /// How long the ledger goes on retrying a batch while the database is in trouble. The try in
