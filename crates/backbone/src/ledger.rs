@@ -1,12 +1,16 @@
 //! The ledger commits concurrent commands together, each with its own outcome.
 //!
-//! While one batch is being committed, the next gathers; what has gathered is decided in one
+//! While a batch is being committed, the next gathers; what has gathered is decided in one
 //! transaction with set-based statements and committed once. Alone, a command waits for nobody.
 //! A batch that the database refuses for one command's sake is halved until that command fails
 //! alone. Where several processes write to one database, a batch that meets another process's
 //! commit (a deadlock, a unique value that is there by now) is decided anew on what is there.
+//!
+//! Where the database has several writers, two batches may be under way at once under load; commands of
+//! one key never are, so they are decided in the order in which they came.
 
 mod batch;
+mod queue;
 mod worker;
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,6 +31,13 @@ pub trait Decide: Send + Sync + 'static {
 
     /// Names the ledger in metrics and logs.
     const NAME: &'static str;
+
+    /// Commands of one key are decided in the order in which they came. Of different keys two batches may be
+    /// decided at once, in transactions of their own, where the database allows it. Unless told otherwise, all
+    /// commands have one key.
+    fn key(&self, _command: &Self::Command) -> u64 {
+        0
+    }
 
     /// Decides `commands` as if one after the other, in their order. Answer `i` belongs to
     /// command `i`. An error undoes the whole batch.
@@ -84,7 +95,7 @@ impl<D: Decide> Ledger<D> {
     /// Makes a ledger and the part that runs it: `(handle, worker)`.
     pub fn new(decide: D, db: Db, clock: Clock) -> (Self, Worker<D>) {
         let (sender, receiver) = mpsc::channel(LEDGER_QUEUE_COMMANDS_MAX);
-        (Self(sender), Worker { decide, db, clock, receiver })
+        (Self(sender), Worker { desk: Desk { decide, db, clock }, receiver })
     }
 
     /// Decides one command; returns once its transaction is durable.
@@ -121,10 +132,16 @@ impl<D: Decide> Ledger<D> {
 /// The part that runs a ledger.
 #[derive(Debug)]
 pub struct Worker<D: Decide> {
+    desk: Desk<D>,
+    receiver: mpsc::Receiver<Submission<D>>,
+}
+
+/// What a batch is decided with.
+#[derive(Debug)]
+struct Desk<D> {
     decide: D,
     db: Db,
     clock: Clock,
-    receiver: mpsc::Receiver<Submission<D>>,
 }
 
 impl<D: Decide> Worker<D> {

@@ -4,6 +4,12 @@ use std::time::Duration;
 
 /// Commands the ledger decides in one transaction.
 pub const LEDGER_BATCH_COMMANDS_MAX: usize = 1_024;
+/// Batches that are committed at once where the database has several writers: while one waits for the disk,
+/// another is decided.
+pub const LEDGER_BATCHES_AT_ONCE: usize = 2;
+/// Commands that must wait for a further batch to begin beside the one that is being committed: few are sooner
+/// done with it, or after it.
+pub const LEDGER_FURTHER_BATCH_COMMANDS_MIN: usize = 256;
 /// Commands that may wait for the ledger; one more is answered "busy".
 pub const LEDGER_QUEUE_COMMANDS_MAX: usize = 16_384;
 /// How long the ledger goes on retrying a batch while the database is in trouble. The try in
@@ -112,6 +118,8 @@ pub const KAFKA_BATCH_BYTES_MAX: usize = 1_000_000;
 pub const KAFKA_QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Time the records of one transaction may take to be acknowledged, and its commit again.
 pub const KAFKA_COMMIT_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time that the end of a transaction is given to reach all partitions before the next one begins.
+pub const KAFKA_MARKERS_TIME: Duration = Duration::from_millis(2);
 /// Time after which a broker ends a transaction that a dead relay left open.
 pub const KAFKA_TRANSACTION_TIME_MAX: Duration = Duration::from_secs(30);
 /// Time the topic of checkpoints may take to be read.

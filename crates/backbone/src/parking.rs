@@ -207,6 +207,11 @@ pub(crate) struct Lot {
     pub(crate) next_due: Option<Timestamp>,
 }
 
+impl Lot {
+    /// Nothing is parked.
+    pub(crate) const EMPTY: Self = Self { is_empty: true, next_due: None };
+}
+
 /// Looks at the parking lot of a projector.
 pub(crate) async fn lot(conn: &mut Conn<'_>, owner: Owner<'_>) -> Result<Lot> {
     let sql = format!(

@@ -29,7 +29,7 @@ pub use kind::Kind;
 pub use parts::Part;
 use processes::Processes;
 pub use published::Published;
-use services::Services;
+pub use services::Services;
 
 /// No request of a test may take longer; far above what any should take.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(90);

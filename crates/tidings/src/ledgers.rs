@@ -93,6 +93,10 @@ impl<D: Decide> Decide for Counted<D> {
 
     const NAME: &'static str = D::NAME;
 
+    fn key(&self, command: &Self::Command) -> u64 {
+        self.decide.key(command)
+    }
+
     async fn decide(
         &self,
         commands: &[&Self::Command],

@@ -17,7 +17,7 @@ mod deliveries;
 mod send;
 mod transaction;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rdkafka::{error::KafkaError, producer::BaseProducer, types::RDKafkaErrorCode};
 
@@ -29,7 +29,8 @@ use super::{
 };
 use crate::{
     Error, Result,
-    limits::{KAFKA_BATCH_BYTES_MAX, KAFKA_RECORD_BYTES_MAX},
+    clock::Stopwatch,
+    limits::{KAFKA_BATCH_BYTES_MAX, KAFKA_MARKERS_TIME, KAFKA_RECORD_BYTES_MAX},
     relay::{Record, WriteError},
 };
 
@@ -45,6 +46,8 @@ pub(crate) struct Producer {
     last: Option<Stored>,
     record_bytes_max: usize,
     batch_bytes_max: usize,
+    /// Runs since the last commit was answered.
+    since_commit: Option<Stopwatch>,
 }
 
 enum State {
@@ -73,7 +76,8 @@ impl Producer {
         let record_bytes_max = options.properties.get("message.max.bytes").and_then(|value| value.parse().ok());
         let record_bytes_max = record_bytes_max.unwrap_or(KAFKA_RECORD_BYTES_MAX);
         let batch_bytes_max = KAFKA_BATCH_BYTES_MAX;
-        Self { options, group, state: State::Fenced, last: None, record_bytes_max, batch_bytes_max }
+        let (state, last, since_commit) = (State::Fenced, None, None);
+        Self { options, group, state, last, record_bytes_max, batch_bytes_max, since_commit }
     }
 
     /// Bytes of key, value and headers that a record may have.
@@ -112,6 +116,7 @@ impl Producer {
         let stored = Stored { sequence: self.next_sequence(), checkpoint: checkpoint.to_vec() };
         // If this future is dropped half-way, the next write takes it from here.
         self.state = if is_open { State::Void } else { State::Broken(Some(stored.clone())) };
+        self.let_markers_land().await;
         let outcome = self.transact(&client, is_open, records, dead, Some(&stored)).await;
         match is_open {
             true => self.settle_open(outcome, client, Some(stored)),
@@ -128,6 +133,7 @@ impl Producer {
     pub(crate) async fn append(&mut self, records: &[Record], dead: &[Record]) -> Result<(), WriteError> {
         let Some((client, is_open)) = self.client(records, &[]).await? else { return Ok(()) };
         self.state = if is_open { State::Void } else { State::Broken(None) };
+        self.let_markers_land().await;
         let outcome = self.transact(&client, is_open, records, dead, None).await;
         match is_open {
             true => self.settle_open(outcome, client, None),
@@ -173,6 +179,7 @@ impl Producer {
             Outcome::Committed => {
                 self.last = stored;
                 self.state = State::Ready(client);
+                self.since_commit = Some(Stopwatch::start());
                 return Ok(());
             }
             Outcome::TooLarge { .. } | Outcome::Hopeless(_) => {
@@ -186,6 +193,15 @@ impl Producer {
         };
         drop_aside(client);
         Err(error)
+    }
+
+    /// A broker answers a commit before its markers are in all partitions, and refuses the next transaction until
+    /// they are; the client then tries again after 20 ms. So it is given a moment.
+    async fn let_markers_land(&self) {
+        let gone = self.since_commit.as_ref().map(|since| Duration::from_secs_f64(since.seconds()));
+        if let Some(left) = gone.and_then(|gone| KAFKA_MARKERS_TIME.checked_sub(gone)) {
+            tokio::time::sleep(left).await;
+        }
     }
 
     async fn settle(
@@ -203,6 +219,7 @@ impl Producer {
             Outcome::Committed => {
                 self.last = stored;
                 self.state = State::Ready(client);
+                self.since_commit = Some(Stopwatch::start());
                 Ok(())
             }
             Outcome::TooLarge { record, bytes, is_alone } => {

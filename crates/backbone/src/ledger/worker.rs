@@ -1,47 +1,74 @@
 //! The loop of a ledger: gather, decide, commit, answer.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc};
 
-use futures::FutureExt;
+use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answered, Decide, Submission, SubmitError, Worker, batch};
+use super::{
+    Answered, Decide, Desk, Submission, SubmitError, Worker, batch,
+    queue::{Batch, Queue},
+};
 use crate::{
     Error,
     clock::Stopwatch,
+    db::Engine,
     error::panic_text,
-    limits::{LEDGER_BATCH_COMMANDS_MAX, LEDGER_RACES_MAX, LEDGER_RETRY_GAP_MIN, LEDGER_RETRY_TIME_MAX},
+    limits::{
+        LEDGER_BATCH_COMMANDS_MAX, LEDGER_BATCHES_AT_ONCE, LEDGER_FURTHER_BATCH_COMMANDS_MIN, LEDGER_RACES_MAX,
+        LEDGER_RETRY_GAP_MIN, LEDGER_RETRY_TIME_MAX,
+    },
     telemetry,
 };
 
 pub(super) async fn run<D: Decide>(worker: &mut Worker<D>, shutdown: CancellationToken) {
+    let Worker { desk, receiver } = worker;
+    let batches_max = if desk.db.engine() == Engine::Sqlite { 1 } else { LEDGER_BATCHES_AT_ONCE };
+    let mut queue = Queue::new();
     let mut gathered = Vec::with_capacity(LEDGER_BATCH_COMMANDS_MAX);
+    let mut under_way = FuturesUnordered::new();
+    let mut is_ended = false;
     loop {
-        let received = tokio::select! {
-            biased;
-            received = worker.receiver.recv_many(&mut gathered, LEDGER_BATCH_COMMANDS_MAX) => received,
-            () = shutdown.cancelled(), if !worker.receiver.is_closed() => {
-                // What was accepted is still decided; from now on submitters are told "closed".
-                worker.receiver.close();
-                continue;
-            }
-        };
-        if received == 0 {
-            return;
+        while under_way.len() < batches_max {
+            let min = if under_way.is_empty() { 1 } else { LEDGER_FURTHER_BATCH_COMMANDS_MIN };
+            let Some(batch) = queue.take(min, LEDGER_BATCH_COMMANDS_MAX) else { break };
+            under_way.push(decide(desk, batch));
         }
-        let stopwatch = Stopwatch::start();
-        process(worker, std::mem::take(&mut gathered)).await;
-        telemetry::ledger_batch(D::NAME, received, stopwatch.seconds());
+        let room = QUEUED_COMMANDS_MAX.saturating_sub(queue.len());
+        tokio::select! {
+            biased;
+            Some(keys) = under_way.next() => queue.end(&keys),
+            received = receiver.recv_many(&mut gathered, room), if room > 0 && !is_ended => {
+                is_ended = received == 0;
+                gathered.drain(..).for_each(|one: Submission<D>| queue.push(desk.decide.key(&one.command), one));
+            }
+            () = shutdown.cancelled(), if !receiver.is_closed() => {
+                // What was accepted is still decided; from now on submitters are told "closed".
+                receiver.close();
+            }
+            else => return,
+        }
     }
 }
 
+/// Commands out of the channel: enough for a batch beside those that wait for one that is under way.
+const QUEUED_COMMANDS_MAX: usize = 2 * LEDGER_BATCH_COMMANDS_MAX;
+
+/// Decides a batch; answers its keys.
+async fn decide<D: Decide>(desk: &Desk<D>, batch: Batch<D>) -> HashSet<u64> {
+    let (stopwatch, commands) = (Stopwatch::start(), batch.submissions.len());
+    process(desk, batch.submissions).await;
+    telemetry::ledger_batch(D::NAME, commands, stopwatch.seconds());
+    batch.keys
+}
+
 /// Commits a batch, halving it while the database refuses it for some command's sake.
-async fn process<D: Decide>(worker: &Worker<D>, batch: Vec<Submission<D>>) {
+async fn process<D: Decide>(desk: &Desk<D>, batch: Vec<Submission<D>>) {
     let mut halves = vec![batch];
     let mut may_ask_again = true;
     while let Some(mut batch) = halves.pop() {
-        match commit_with_retries(worker, &batch).await {
+        match commit_with_retries(desk, &batch).await {
             Ok(answers) => {
                 for (submission, answer) in batch.into_iter().zip(answers) {
                     reply(submission.reply, answer);
@@ -81,16 +108,13 @@ fn answer_unknown<D: Decide>(batch: Vec<Submission<D>>) {
     }
 }
 
-async fn commit_with_retries<D: Decide>(
-    worker: &Worker<D>,
-    batch: &[Submission<D>],
-) -> Result<Vec<Answered<D>>, Error> {
+async fn commit_with_retries<D: Decide>(desk: &Desk<D>, batch: &[Submission<D>]) -> Result<Vec<Answered<D>>, Error> {
     let mut gap = LEDGER_RETRY_GAP_MIN;
     let mut races = 0;
     let trying = Stopwatch::start();
     let mut is_first = true;
     loop {
-        let committing = batch::commit(&worker.decide, &worker.db, worker.clock.now(), batch);
+        let committing = batch::commit(&desk.decide, &desk.db, desk.clock.now(), batch);
         // A command that makes its decision panic fails alone, as one that the database refuses.
         let committed = AssertUnwindSafe(committing).catch_unwind().await.unwrap_or_else(|panic| {
             let message = format!("a decision of ledger `{}` panicked: {}", D::NAME, panic_text(&*panic));

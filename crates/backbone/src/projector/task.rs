@@ -52,6 +52,9 @@ pub(super) struct Task {
     position: Option<Offset>,
     /// Events tried at once: fewer after a batch has timed out.
     batch_events_max: usize,
+    /// Whether the parking lot was empty when this task looked, and nobody can have parked since: whoever parks
+    /// moves the position, and then this task fails and looks again.
+    is_lot_empty: bool,
 }
 
 /// What a step found to do.
@@ -95,7 +98,8 @@ impl Plan {
     }
 
     pub(super) fn task(&self, feed: Feed) -> Task {
-        Task { plan: self.clone(), feed, position: None, batch_events_max: self.options.batch_events_max }
+        let batch_events_max = self.options.batch_events_max;
+        Task { plan: self.clone(), feed, position: None, batch_events_max, is_lot_empty: false }
     }
 
     /// Says that the projector waits before it tries again.
@@ -136,6 +140,7 @@ impl Task {
                     return;
                 }
                 Err(error) => {
+                    self.is_lot_empty = false;
                     if !self.feed.is_dense() {
                         // What was read and not applied is read again, from the stored position.
                         self.position = None;
@@ -163,6 +168,7 @@ impl Task {
     async fn step(&mut self) -> Result<Step> {
         self.feed.begin_round();
         if !self.feed.is_mine()? {
+            self.is_lot_empty = false;
             self.set_state(State::Waiting, None);
             return Ok(Step::Leased);
         }
@@ -170,7 +176,8 @@ impl Task {
             self.position = Some(self.start().await?);
             return Ok(Step::Done);
         };
-        let lot = self.lot().await?;
+        let lot = if self.is_lot_empty { Lot::EMPTY } else { self.lot().await? };
+        self.is_lot_empty = lot.is_empty;
         let due = lot.next_due.map(|due| self.until(due));
         if due == Some(Duration::ZERO) {
             retry_due(&self.applier(), &self.plan.db).await?;
@@ -237,6 +244,10 @@ impl Task {
             Err(error @ Error::ApplyTimedOut { .. }) => return self.after_time_out(at, count, &mine, error).await,
             applied => applied?,
         };
+        if matches!(applied, Cow::Owned(_)) {
+            // Somebody may be parked now.
+            self.is_lot_empty = false;
+        }
         self.commit(tx, at, last).await?;
         self.applier().committed(&applied).await;
         self.batch_events_max = (self.batch_events_max * 2).min(self.plan.options.batch_events_max);
@@ -272,6 +283,7 @@ impl Task {
             self.batch_events_max = (count / 2).max(1);
             return Err(error);
         };
+        self.is_lot_empty = false;
         let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         self.applier().park_timed_out(&mut tx.conn(), alone, &error).await?;
         self.commit(tx, at, alone.offset).await?;
@@ -282,6 +294,7 @@ impl Task {
         if self.feed.is_dense() {
             self.check_history(at, row.offset)?;
         }
+        self.is_lot_empty = false;
         let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         // A row whose very type cannot be told may be anybody's.
         if row.event_type.is_empty() || self.plan.projector.event_types().contains(&row.event_type.as_str()) {

@@ -95,6 +95,11 @@ impl Decide for Relation {
 
     const NAME: &'static str = "relation";
 
+    /// Whoever asks: his events are to stand in the order in which he asked.
+    fn key(&self, command: &Command) -> u64 {
+        command.from.get().unsigned_abs()
+    }
+
     async fn decide(
         &self,
         commands: &[&Command],
@@ -108,9 +113,13 @@ impl Decide for Relation {
         for command in commands {
             answers.push(self.decide_one(command, at, &mut states, &mut events)?);
         }
-        let unfenced = self.fence(commands, &answers).await;
-        states.store(&mut conn).await?;
-        outbox::emit(conn.reborrow(), events).await?;
+        // Fences must stand before the commit, not before the rows: Redis and the database work side by side.
+        let writing = async {
+            states.store(&mut conn).await?;
+            outbox::emit(conn.reborrow(), events).await
+        };
+        let (unfenced, written) = futures::join!(self.fence(commands, &answers), writing);
+        written?;
         // Last, since projectors wait for these rows.
         counters::raise_changes(&mut conn, &unfenced).await?;
         Ok(answers)

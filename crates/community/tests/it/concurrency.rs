@@ -107,6 +107,7 @@ mod several_processes {
     on_every_server!(
         a_thousand_identical_follows_to_two_ledgers_are_one_row_and_one_event,
         events_of_a_key_stand_in_the_order_of_their_versions_whoever_decided_them,
+        commands_of_a_follower_are_decided_in_their_order_while_batches_overlap,
         ordinals_are_dense_and_handles_unique_whoever_registers,
     );
 
@@ -156,6 +157,31 @@ mod several_processes {
         }
         world.drain().await;
         assert!(world.verify().await.is_clean());
+    }
+
+    /// Each command turns over what the one before it of the same follower left: in any other order one of them
+    /// would change nothing.
+    async fn commands_of_a_follower_are_decided_in_their_order_while_batches_overlap(engine: Engine) {
+        const FOLLOWERS: i64 = 3_000;
+        let world = World::on(engine, FOLLOWERS + 1).await;
+        let (ledger, _worker) = process(&world).await;
+        let mut is_following = vec![false; FOLLOWERS as usize];
+        let mut random = 1_u64;
+        let commands: Vec<_> = (0..12_000)
+            .map(|_| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let follower = (random >> 33) as i64 % FOLLOWERS;
+                let is_following = &mut is_following[follower as usize];
+                *is_following = !*is_following;
+                let change = if *is_following { follow } else { unfollow };
+                change(follower + 1, FOLLOWERS + 1)
+            })
+            .collect();
+        for answer in ledger.submit_all(commands).await {
+            assert!(answer.unwrap().unwrap().changed);
+        }
+        let active = world.facts().await.values().filter(|(is_active, ..)| *is_active).count();
+        assert_eq!(active, is_following.into_iter().filter(|is_following| *is_following).count());
     }
 
     async fn ordinals_are_dense_and_handles_unique_whoever_registers(engine: Engine) {

@@ -18,8 +18,9 @@ const PARTITIONS: &str = "3";
 /// How long the brokers may take to remove the topics of a world that has ended.
 const CLEANING_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// A database, topics and keys, on the services that `TIDINGS_TEST_...` name. Dropping it removes them.
 #[derive(Debug)]
-pub(super) struct Services {
+pub struct Services {
     database: Database,
     brokers: String,
     prefix: String,
@@ -27,11 +28,12 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// On servers of the test's own, or else on those that the environment names.
+    /// On servers of the test's own, or else on those that the environment names. Makes the database; topics
+    /// and keys come with their use.
     ///
     /// # Panics
     /// When a service is not named or cannot be reached.
-    pub(super) async fn new(engine: Engine, own: Option<&Addresses>) -> Self {
+    pub async fn new(engine: Engine, own: Option<&Addresses>) -> Self {
         let (database, brokers, redis) = match own {
             Some(own) => (Database::on(own.database.clone()).await, own.brokers.clone(), own.redis.clone()),
             None => {
@@ -62,7 +64,7 @@ impl Services {
     }
 
     /// The keys of the configuration that lead there.
-    pub(super) fn settings(&self) -> Vec<(String, String)> {
+    pub fn settings(&self) -> Vec<(String, String)> {
         let mut settings = vec![
             ("database.url", self.database_url().to_owned()),
             ("kafka.brokers", self.brokers.clone()),

@@ -17,11 +17,11 @@ use tokio::{
 };
 
 use crate::{
+    place::Place,
     table::Table,
-    workload::{Bench, USERS},
+    workload::{BINARY, Bench, USERS},
 };
 
-const BINARY: &str = env!("CARGO_BIN_EXE_tidings");
 const CONNECTIONS: usize = 256;
 const REQUESTS: usize = 60_000;
 
@@ -79,7 +79,11 @@ impl Drop for Served {
     }
 }
 
-pub(crate) async fn measure(table: &mut Table) {
+/// Of the embedded mode: what a process of the others takes is the same but for what it waits for.
+pub(crate) async fn measure(table: &mut Table, place: Place) {
+    if place != Place::Embedded {
+        return;
+    }
     let fresh = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (first, served) = cold_start(fresh.path()).await;
     drop(served);
@@ -94,7 +98,7 @@ pub(crate) async fn measure(table: &mut Table) {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let idle = served.resident_mb();
     drop(served);
-    let bench = Bench::new().await;
+    let bench = Bench::new(place).await;
     let (rate, loaded) = requests(&bench).await;
     table.figure(
         "follows through HTTP",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tidings_backbone::{
     Conn, Error, Result,
-    db::{Row, Value},
+    db::{Engine, Row, Value},
 };
 
 use super::Counters;
@@ -14,6 +14,10 @@ use crate::UserId;
 /// favorites have no facts yet; their features will count them here.
 pub(in crate::relation) async fn recount(conn: &mut Conn<'_>, users: &[UserId]) -> Result<HashMap<UserId, Counters>> {
     let mut counted: HashMap<UserId, Counters> = users.iter().map(|user| (*user, Counters::default())).collect();
+    let (select_followers, select_followings): (Select, Select) = match conn.engine() {
+        Engine::Sqlite => (select_followers, select_followings),
+        Engine::Mysql | Engine::Mariadb => (select_followers_from_users, select_followings_from_users),
+    };
     for row in conn.fetch_rows("counting followers", select_followers, keys(users)).await? {
         let (user, number) = read(&row)?;
         counted.entry(user).or_default().followers = number;
@@ -24,6 +28,8 @@ pub(in crate::relation) async fn recount(conn: &mut Conn<'_>, users: &[UserId]) 
     }
     Ok(counted)
 }
+
+type Select = fn(&str) -> String;
 
 fn select_followers(values: &str) -> String {
     format!(
@@ -39,6 +45,28 @@ fn select_followings(values: &str) -> String {
         "SELECT r.from_user_id, COUNT(*) FROM following r \
          JOIN follower m ON m.to_user_id = r.to_user_id AND m.from_user_id = r.from_user_id \
          WHERE r.from_user_id IN ({values}) AND m.rel_status = 1 \
+         GROUP BY r.from_user_id"
+    )
+}
+
+/// The same, from the users to their rows and never the other way: a server that knows little of the tables, and
+/// nothing of the input, reads all of the mirror for a few users, and others wait meanwhile for their counters.
+fn select_followers_from_users(input: &str) -> String {
+    format!(
+        "WITH wanted (id) AS (SELECT DISTINCT input.* FROM ({input}) AS input) \
+         SELECT STRAIGHT_JOIN m.to_user_id, COUNT(*) FROM wanted \
+         JOIN follower m FORCE INDEX (follower_list) ON m.to_user_id = wanted.id AND m.rel_status = 1 \
+         GROUP BY m.to_user_id"
+    )
+}
+
+fn select_followings_from_users(input: &str) -> String {
+    format!(
+        "WITH wanted (id) AS (SELECT DISTINCT input.* FROM ({input}) AS input) \
+         SELECT STRAIGHT_JOIN r.from_user_id, COUNT(*) FROM wanted \
+         JOIN following r FORCE INDEX (following_pair) ON r.from_user_id = wanted.id \
+         JOIN follower m FORCE INDEX (PRIMARY) ON m.to_user_id = r.to_user_id AND m.from_user_id = r.from_user_id \
+         WHERE m.rel_status = 1 \
          GROUP BY r.from_user_id"
     )
 }
