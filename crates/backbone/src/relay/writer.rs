@@ -99,7 +99,7 @@ impl Writer {
                     continue;
                 }
                 Err(WriteError::Retriable(error)) => self.back_off(&mut backoff, &error, stop).await,
-                Err(WriteError::Fatal(error)) => return Err(error),
+                Err(WriteError::Fatal(error)) => return Err(Error::SinkStopped(Box::new(error))),
             }
             if let Some(ended) = stop.ended() {
                 return Ok(Some(ended));
