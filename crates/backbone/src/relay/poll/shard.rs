@@ -10,7 +10,7 @@ use crate::{
     clock::Stopwatch,
     limits::{RELAY_POLL_COLUMNS_GAP, RELAY_POLL_GAP_MAX, RELAY_POLL_GAP_MIN, RELAY_POLL_ROWS_MAX},
     relay::{
-        Changes, Checkpoint, DeadLetter, Formatter, OutboxTable, Record, Sent, State, Table,
+        Changes, Checkpoint, DeadLetter, Formatter, OutboxTable, Parked, Record, Sent, State, Table,
         backoff::Backoff,
         connection::{Address, Connection},
         definition::{self, Described},
@@ -116,19 +116,23 @@ impl Shard {
         columns: &[Described],
         checkpoint: &mut Checkpoint,
     ) -> Result<Option<Result<(), Ended>>> {
-        let mut page = self.read(connection, outbox, columns, checkpoint).await?;
+        // What the log has not taken is forgotten with this copy, whatever happens until then: rows that
+        // were not published are not struck off, and a key is not parked twice.
+        let mut next = checkpoint.clone();
+        let mut page = self.read(connection, outbox, columns, &mut next.parked).await?;
         if page.rows.is_empty() {
             return Ok(None);
         }
         if let Some(ended) = self.stop.ended() {
             return Ok(Some(Err(ended)));
         }
-        checkpoint.at_ms = self.clock.now().0;
-        checkpoint.sent = Some(Sent { table: outbox.full_name(), rows: std::mem::take(&mut page.rows) });
+        next.at_ms = self.clock.now().0;
+        next.sent = Some(Sent { table: outbox.full_name(), rows: std::mem::take(&mut page.rows) });
         let Page { records, dead, .. } = &mut page;
-        if let Some(ended) = self.writer.write(records, dead, checkpoint, &self.stop).await? {
+        if let Some(ended) = self.writer.write(records, dead, &mut next, &self.stop).await? {
             return Ok(Some(Err(ended)));
         }
+        *checkpoint = next;
         self.strike_off(connection, checkpoint).await?;
         Ok(Some(Ok(())))
     }
@@ -145,7 +149,7 @@ impl Shard {
         connection: &mut Connection,
         outbox: &OutboxTable,
         columns: &[Described],
-        checkpoint: &mut Checkpoint,
+        parked: &mut Parked,
     ) -> Result<Page> {
         let definition = row::Table {
             database: outbox.database.clone(),
@@ -180,7 +184,7 @@ impl Shard {
                 position: 0,
                 server_id: 0,
             };
-            self.formatter.push(&changes, &mut checkpoint.parked, &mut page.records, &mut page.dead)?;
+            self.formatter.push(&changes, parked, &mut page.records, &mut page.dead)?;
             bytes += page.records[before..].iter().map(Record::bytes).sum::<usize>();
             if bytes >= self.bytes_max {
                 break;
