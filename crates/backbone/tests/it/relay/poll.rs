@@ -1,5 +1,7 @@
 //! The polling relay.
 
+mod noting;
+
 use mysql_async::prelude::Queryable;
 use tidings_backbone::{
     Clock, Db, Error, Result,
