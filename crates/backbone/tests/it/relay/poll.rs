@@ -1,6 +1,7 @@
 //! The polling relay.
 
 mod noting;
+mod trouble;
 
 use mysql_async::prelude::Queryable;
 use tidings_backbone::{
