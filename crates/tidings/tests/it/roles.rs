@@ -81,6 +81,49 @@ async fn a_relay_that_stands_by_takes_over_and_a_flow_without_one_says_so() {
 }
 
 #[tokio::test]
+async fn relays_that_poll_share_the_work_on_mariadb() {
+    polled(Kind::Mariadb).await;
+}
+
+#[tokio::test]
+async fn relays_that_poll_share_the_work_on_mysql() {
+    polled(Kind::Mysql).await;
+}
+
+/// Both relays work. One is killed while users follow each other, and one is frozen for longer than its locks.
+async fn polled(kind: Kind) {
+    if kind.is_left_out() {
+        return;
+    }
+    let options = Options::new(crate::BINARY).on(kind).apart();
+    let options = options.with("rate.follow_capacity", 100_000).with("relay.mode", "poll");
+    let world = World::start_with(options).await;
+    world.register(1..=16).await;
+    follow_all(&world, 1..=6).await;
+    world.drain().await;
+    let incidents = async {
+        world.kill_part(Part::Relay(1)).await;
+        world.start_part(Part::Relay(1), &[]).await;
+        world.pause_part(Part::Relay(2));
+    };
+    futures::future::join(follow_all(&world, 7..=16), incidents).await;
+    // It settles once the one that is not frozen has all of the work.
+    world.drain().await;
+    world.resume_part(Part::Relay(2));
+    follow_all(&world, 5..=8).await;
+    world.drain().await;
+    for (users, others) in [(1..=4, 5), (5..=6, 7), (7..=8, 11), (9..=16, 9)] {
+        for user in users {
+            assert_eq!(world.counters(user).await, (others, others), "{user}");
+        }
+    }
+    world.verify().await;
+    let lag: Value = serde_json::from_str(&world.run(&["lag", "--json"]).await).unwrap();
+    assert_eq!((&lag["relay"]["state"], &lag["relay"]["lag_events"]), (&"caught up".into(), &0.into()), "{lag}");
+    assert_eq!((&lag["projectors"][0]["state"], &lag["relay"]["active"]), (&"caught up".into(), &true.into()));
+}
+
+#[tokio::test]
 async fn without_kafka_the_api_goes_on_and_each_process_says_what_is_missing() {
     let nowhere = apart().with("kafka.brokers", "127.0.0.1:9");
     let world = World::unstarted(nowhere).await;
