@@ -238,9 +238,8 @@ impl Locks {
         // for a moment, and again. And noting rows must not lock them.
         let (silence, lock) = (RELAY_LEASE_TIME_MAX.as_secs(), RELAY_LEASE_LOOK_GAP.as_secs());
         let patience = format!("SET SESSION wait_timeout = {silence}, SESSION lock_wait_timeout = {lock}");
-        for sql in [&*patience, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"] {
-            connection.run(Self::DOING, sql).await?;
-        }
+        connection.run(Self::DOING, &patience).await?;
+        connection.lock_little().await?;
         let mut locks = Self { connection, group: group.to_owned(), member: 0 };
         for (member, name) in (0..).zip(member_names(group)) {
             if locks.lock(&name).await? {

@@ -271,14 +271,16 @@ impl Noting {
         )
     }
 
+    /// It makes no statement of a writer fail: a number may be noted already in a table that was made anew.
     fn trigger_sql(&self) -> String {
         format!(
-            "CREATE TRIGGER {} AFTER INSERT ON {} FOR EACH ROW INSERT INTO {} (shard, seq) VALUES ({}, NEW.{})",
+            "CREATE TRIGGER {} AFTER INSERT ON {} FOR EACH ROW INSERT INTO {} (shard, seq) VALUES ({}, NEW.{seq}) \
+             ON DUPLICATE KEY UPDATE seq = NEW.{seq}",
             self.trigger_name(),
             self.table,
             self.pending,
             shard("NEW.", &self.key),
-            self.seq
+            seq = self.seq
         )
     }
 

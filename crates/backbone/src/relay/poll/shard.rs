@@ -76,9 +76,8 @@ impl Shard {
     /// As long as one connection lasts.
     async fn session(&mut self, checkpoint: &mut Checkpoint, backoff: &mut Backoff) -> Result<Ended> {
         let mut connection = self.address.connect().await?;
-        for sql in ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET time_zone = '+00:00'"] {
-            connection.run("preparing to poll an outbox", sql).await?;
-        }
+        connection.lock_little().await?;
+        connection.run("preparing to poll an outbox", "SET time_zone = '+00:00'").await?;
         let mut gap = RELAY_POLL_GAP_MIN;
         let mut definitions = Vec::new();
         let mut since_read = Stopwatch::start();

@@ -27,6 +27,7 @@ on_both!(
     a_first_start_with_the_latest_leaves_out_what_was_there_and_nothing_else,
     a_row_without_a_key_hinders_nobody_and_is_a_dead_letter,
     a_transaction_that_stays_open_hinders_others_for_a_moment_only,
+    a_number_that_is_noted_already_hinders_nobody,
 );
 
 const TRIGGER: &str = "outbox_pending_insert";
@@ -186,6 +187,21 @@ async fn a_row_without_a_key_hinders_nobody_and_is_a_dead_letter(mut world: Worl
     let reasons = reasons(&log);
     assert_eq!(reasons.len(), 2);
     assert!(reasons.iter().all(|(_, reason)| reason.contains("partitionkey")), "{reasons:?}");
+}
+
+async fn a_number_that_is_noted_already_hinders_nobody(mut world: World) {
+    let log = local();
+    let mut relay = Running::start(&world, &log);
+    world.emit(0..5).await;
+    relay.until(5).await;
+    relay.stop().await;
+    // As a row of an older table left it.
+    world.sql("INSERT INTO outbox_pending (shard, seq) VALUES (CRC32('k5') % 16, 6)").await;
+    world.emit(5..10).await;
+    let mut relay = Running::start(&world, &log);
+    relay.until(5).await;
+    relay.stop().await;
+    assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..10).collect::<Vec<_>>());
 }
 
 async fn a_transaction_that_stays_open_hinders_others_for_a_moment_only(mut world: World) {

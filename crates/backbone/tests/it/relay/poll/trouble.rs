@@ -5,7 +5,7 @@ use tidings_backbone::relay::State;
 use super::{Running, left, reasons};
 use crate::{
     relay::{
-        servers,
+        servers::{self, Own},
         whole::numbers,
         wire::Wire,
         world::{World, insert, insert_of, on_both, within},
@@ -129,4 +129,29 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..next).collect::<Vec<_>>());
     servers::run(&[&["down", "--wipe"], &kafka[..]].concat()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mariadb_whose_binlog_holds_statements_is_polled() {
+    statements(Own::mariadb("statements_are_polled").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mysql_whose_binlog_holds_statements_is_polled() {
+    statements(Own::mysql("statements_are_polled").await).await;
+}
+
+async fn statements(mut own: Own) {
+    own.world.emit(0..20).await;
+    own.world.sql("SET GLOBAL binlog_format = 'STATEMENT'").await;
+    own.reconnect().await;
+    let log = local();
+    let mut relay = Running::start(&own.world, &log);
+    relay.until(20).await;
+    own.world.emit(20..40).await;
+    relay.until(40).await;
+    within(async { while left(&mut own.world).await > 0 {} }).await;
+    relay.stop().await;
+    own.world.sql("SET GLOBAL binlog_format = 'ROW'").await;
+    assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..40).collect::<Vec<_>>());
 }
