@@ -68,8 +68,9 @@ pub(super) fn identity(outbox: &OutboxTable, columns: &[Described], alias: &str)
 pub(super) fn page(outbox: &OutboxTable, columns: &[Described], rows: u64) -> String {
     let (seq, pending) = (select::name(&outbox.columns.seq), table(outbox));
     format!(
-        "SELECT pending.seq, {}, (SELECT CAST(COALESCE(MAX(seq), 0) AS UNSIGNED) FROM {pending} WHERE shard = {MARK_NOTED}), \
-         {} FROM (SELECT seq FROM {pending} WHERE shard = ? \
+        "SELECT pending.seq, {}, \
+         (SELECT CAST(COALESCE(MAX(seq), 0) AS UNSIGNED) FROM {pending} WHERE shard = {MARK_NOTED}), {} FROM \
+         (SELECT seq FROM {pending} WHERE shard = ? \
          AND (SELECT COUNT(*) FROM {pending} WHERE shard = {MARK_MISSED}) = 0 ORDER BY seq LIMIT {rows}) AS pending \
          LEFT JOIN {} AS outbox ON outbox.{seq} = pending.seq ORDER BY pending.seq",
         identity(outbox, columns, "outbox"),

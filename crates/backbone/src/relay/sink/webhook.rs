@@ -5,7 +5,7 @@
 //!
 //! | header | holds |
 //! |---|---|
-//! | `webhook-id` | the event's id, percent-encoded, the same whenever it is sent again: receivers tell repetitions by it |
+//! | `webhook-id` | the event's id, percent-encoded and always the same: receivers tell repetitions by it |
 //! | `webhook-timestamp` | when it is sent, in seconds since the Unix epoch |
 //! | `webhook-signature` | `v1,` and the Base64 of the HMAC-SHA256 of id, timestamp and body |
 //! | `content-type` | that of the record, or `application/json` |
