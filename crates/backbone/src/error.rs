@@ -142,6 +142,10 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// The relay's sink will not be written to before somebody has changed something. What kind of error
+    /// it was does not matter any more: the same one may pass by itself where it is met otherwise.
+    #[error("the relay's sink takes no more")]
+    SinkStopped(#[source] Box<Error>),
     /// Redis refused or could not be reached.
     #[error("Redis failed while {doing}")]
     Redis {

@@ -187,6 +187,11 @@ pub const RELAY_LEASE_TIME_MAX: Duration = Duration::from_secs(5);
 pub const RELAY_POLLERS_MAX: u32 = 16;
 /// Rows of one batch of a polling relay.
 pub const RELAY_POLL_ROWS_MAX: u64 = 500;
+/// Rows that a polling relay notes in one statement where no trigger has done so.
+pub const RELAY_POLL_NOTE_ROWS: u64 = 10_000;
+/// Rows of earlier batches that a checkpoint of a polling relay names beside those of the last one. They are
+/// those of about a second, and matter if the trigger is lost in it.
+pub const RELAY_POLL_SENT_ROWS_MAX: usize = 10_000;
 /// Time after which a polling relay looks for new columns of an outbox.
 pub const RELAY_POLL_COLUMNS_GAP: Duration = Duration::from_secs(10);
 /// Pause between two looks of a polling relay while there is something to relay.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Parked, seen::Seen};
-use crate::{Error, Result};
+use crate::{Error, Result, limits::RELAY_POLL_SENT_ROWS_MAX};
 
 /// How far the relay has come: everything before it was acknowledged by the log, nothing after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,9 +29,9 @@ pub struct Checkpoint {
     /// Keys whose later rows go to the dead letters too, because an earlier one did.
     #[serde(default, skip_serializing_if = "Parked::is_empty")]
     pub parked: Parked,
-    /// What the polling relay has published last, and strikes off before it publishes more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Sent>,
+    /// What the polling relay has published and may meet again, table by table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<Sent>,
 }
 
 /// The version of the stored form.
@@ -90,13 +90,13 @@ pub struct Recovery {
     pub until: Option<Position>,
 }
 
-/// Rows of one outbox table that are in the log, whether they are struck off or not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Rows of one outbox table that are in the log, and are not sure to be struck off for good.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// The database and the name of the table, with a dot between them.
     pub table: String,
-    /// The values of its `seq` column.
-    pub rows: Vec<u64>,
+    /// The values of its `seq` column, each with a number that tells it from another row that has had it.
+    pub rows: Vec<(u64, u64)>,
 }
 
 /// Which rows of one outbox table were published.
@@ -112,6 +112,15 @@ impl std::fmt::Display for Position {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}:{}", self.file, self.offset)?;
         if self.gtid.is_empty() { Ok(()) } else { write!(out, " ({})", self.gtid) }
+    }
+}
+
+impl Sent {
+    /// Adds the rows of earlier batches that are still to be named, unless they are too many.
+    pub(super) fn keep(&mut self, table: String, earlier: Vec<(u64, u64)>) {
+        let left_out = earlier.len().saturating_sub(RELAY_POLL_SENT_ROWS_MAX);
+        self.rows.splice(..0, earlier.into_iter().skip(left_out));
+        self.table = table;
     }
 }
 

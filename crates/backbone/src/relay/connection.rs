@@ -67,6 +67,17 @@ impl Connection {
         in_time(RELAY_QUESTION_TIME_MAX, self.conn.query_drop(sql)).await?.map_err(failed(doing))
     }
 
+    /// Lets statements lock no more than the rows they change, where the binlog of the server allows that.
+    pub(super) async fn lock_little(&mut self) -> Result<()> {
+        const DOING: &str = "asking for the binlog's format";
+        let sql = "SELECT @@log_bin AND @@binlog_format = 'STATEMENT'";
+        let needs_more: Option<(i64,)> = self.first(DOING, sql, ()).await?;
+        if needs_more == Some((1,)) {
+            return Ok(());
+        }
+        self.run("preparing to poll an outbox", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await
+    }
+
     /// Runs a statement, and answers how many rows it changed.
     pub(super) async fn execute(&mut self, doing: &'static str, sql: &str) -> Result<u64> {
         self.run(doing, sql).await?;

@@ -1,17 +1,18 @@
 //! The polling relay: for databases whose binlog cannot be read.
 //!
 //! Each row of an outbox is pending until it is in the log: a trigger notes its number in the transaction
-//! that inserts it ([`pending`]), and it is struck off once the log has acknowledged it. So a row that
+//! that inserts it ([`noting`]), and it is struck off once the log has acknowledged it. So a row that
 //! commits late is found however low its number is. Keys are spread over shards. Several pollers share
 //! the shards without doubling the work: each shard is locked by one of them in the database, and written
-//! under a transactional id of its own, whose checkpoint names the rows that went last. A crash between
-//! the log's commit and the striking off is made up for from there. What a frozen poller would still
-//! write is refused by the sink, since another has taken its shard over.
+//! under a transactional id of its own, whose checkpoint names the rows that went last: those are not
+//! written again when they are met after a crash between the log's commit and the striking off. What a
+//! frozen poller would still write is refused by the sink, since another has taken its shard over.
 //!
 //! Within a shard, rows go in the order of their numbers; that is the order of commits within a key as
 //! long as writers of a key wait for each other, as those of Tidings' ledger do.
 
 mod left;
+mod noting;
 mod pending;
 mod shard;
 
@@ -21,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::left::{Left, left};
-use self::{pending::SHARDS, shard::Shard};
+use self::{noting::Noting, pending::SHARDS, shard::Shard};
 use super::{
     Formatter, Handle, Options, OutboxTable, Sink, State,
     backoff::Backoff,
@@ -105,11 +106,12 @@ impl Poller {
     /// As long as one connection holds the locks.
     async fn session(&self, shutdown: &CancellationToken, backoff: &mut Backoff) -> Result<()> {
         let mut locks = Locks::connect(&self.address, &self.options.group).await?;
+        let mut notings = Vec::with_capacity(self.outboxes.len());
         for outbox in self.outboxes.iter() {
-            pending::prepare(&mut locks.connection, outbox, self.options.first_start).await?;
+            notings.push(Noting::of(&mut locks.connection, outbox).await?);
         }
         let mut workers = BTreeMap::new();
-        let ended = self.share(&mut locks, &mut workers, shutdown, backoff).await;
+        let ended = self.share(&mut locks, &notings, &mut workers, shutdown, backoff).await;
         // Without the connection the locks are gone, and others may have the shards already.
         for worker in workers.values() {
             worker.stop.lost.cancel();
@@ -125,11 +127,16 @@ impl Poller {
     async fn share(
         &self,
         locks: &mut Locks,
+        notings: &[Noting],
         workers: &mut BTreeMap<u32, Worker>,
         shutdown: &CancellationToken,
         backoff: &mut Backoff,
     ) -> Result<()> {
         while !shutdown.is_cancelled() {
+            tokio::select! {
+                noted = self.note(locks, notings) => noted?,
+                () = shutdown.cancelled() => return Ok(()),
+            }
             self.reap(locks, workers).await?;
             let share = SHARDS.div_ceil(locks.pollers().await?) as usize;
             while workers.len() > share {
@@ -153,6 +160,14 @@ impl Poller {
                 () = tokio::time::sleep(RELAY_LEASE_LOOK_GAP) => {}
                 () = shutdown.cancelled() => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that all rows are noted. A large outbox takes its time.
+    async fn note(&self, locks: &mut Locks, notings: &[Noting]) -> Result<()> {
+        for noting in notings {
+            noting.ensure(&mut locks.connection, self.options.first_start).await?;
         }
         Ok(())
     }
@@ -219,8 +234,12 @@ impl Locks {
 
     async fn connect(address: &Address, group: &str) -> Result<Self> {
         let mut connection = address.connect().await?;
-        let patience = format!("SET SESSION wait_timeout = {}", RELAY_LEASE_TIME_MAX.as_secs());
+        // While a trigger waits for open transactions to be made, all that come after wait too; so it tries
+        // for a moment, and again. And noting rows must not lock them.
+        let (silence, lock) = (RELAY_LEASE_TIME_MAX.as_secs(), RELAY_LEASE_LOOK_GAP.as_secs());
+        let patience = format!("SET SESSION wait_timeout = {silence}, SESSION lock_wait_timeout = {lock}");
         connection.run(Self::DOING, &patience).await?;
+        connection.lock_little().await?;
         let mut locks = Self { connection, group: group.to_owned(), member: 0 };
         for (member, name) in (0..).zip(member_names(group)) {
             if locks.lock(&name).await? {

@@ -5,10 +5,10 @@
 //! in the stream; what of it the reading has met already is left out there, by its number. So nothing
 //! is lost, and nothing is doubled, without a long transaction and in constant memory.
 
-use tidings_event::row::{self, Change, Operation, Value};
+use tidings_event::row::{Change, Value};
 
 use super::{
-    Changes, Position, Prepared, Recovery, Table,
+    Position, Prepared, Recovery, Table,
     binlog::{Place, Reader},
     connection::Connection,
     definition::{self, Described},
@@ -130,12 +130,7 @@ impl Reader {
         mut from: u64,
         to: Option<u64>,
     ) -> Result<()> {
-        let definition = row::Table {
-            database: outbox.database.clone(),
-            name: outbox.name.clone(),
-            columns: columns.iter().map(|described| described.column.clone()).collect(),
-        };
-        let table = Table::new(definition, &outbox.columns);
+        let table = select::table(outbox, columns);
         let sql = select::page(outbox, columns, to.is_some(), RELAY_RECOVERY_PAGE_ROWS);
         connection.run("preparing to read an outbox", "SET time_zone = '+00:00'").await?;
         loop {
@@ -154,20 +149,12 @@ impl Reader {
     }
 
     async fn push_row(&mut self, table: &Table, outbox: &OutboxTable, values: &[Value<'_>]) -> Result<()> {
-        let now = self.clock.now().0;
-        let changes = Changes {
-            table,
-            operation: Operation::Insert,
-            rows: &[Change::insert(values)],
-            event_seconds: u32::try_from(now / 1_000).unwrap_or(u32::MAX),
-            gtid: "",
-            file: "",
-            position: 0,
-            server_id: 0,
-        };
+        let now = self.clock.now();
+        let rows = [Change::insert(values)];
+        let changes = select::changes(table, &rows, now);
         self.outlet.push(&changes, &mut Mark::default())?;
         if let Some(number) = select::number(values, table.places.seq) {
-            self.checkpoint.seen(&outbox.full_name()).insert(number, now);
+            self.checkpoint.seen(&outbox.full_name()).insert(number, now.0);
         }
         if self.outlet.is_full() {
             let turn = self.outlet.turn().await?;

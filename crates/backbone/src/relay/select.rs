@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 
 use mysql_async::Value as Answer;
-use tidings_event::row::{Date, DateTime, Time, Value};
+use tidings_event::{
+    Timestamp,
+    row::{self, Change, Date, DateTime, Operation, Time, Value},
+};
 
 use super::{
+    change::{Changes, Table},
     definition::{Described, Reading},
     options::OutboxTable,
     server::quoted,
@@ -36,6 +40,27 @@ pub(super) fn page(outbox: &OutboxTable, described: &[Described], has_end: bool,
     let (table, seq) = (quoted(&outbox.database, &outbox.name), name(&outbox.columns.seq));
     let end = if has_end { format!(" AND {seq} <= ?") } else { String::new() };
     format!("SELECT {} FROM {table} AS outbox WHERE {seq} >= ?{end} ORDER BY {seq} LIMIT {rows}", columns(described))
+}
+
+/// The table as those columns make it.
+pub(super) fn table(outbox: &OutboxTable, described: &[Described]) -> Table {
+    let columns = described.iter().map(|described| described.column.clone()).collect();
+    let definition = row::Table { database: outbox.database.clone(), name: outbox.name.clone(), columns };
+    Table::new(definition, &outbox.columns)
+}
+
+/// Rows that were selected are rows that were inserted, now and nowhere in the binlog.
+pub(super) fn changes<'a>(table: &'a Table, rows: &'a [Change<'a>], now: Timestamp) -> Changes<'a> {
+    Changes {
+        table,
+        operation: Operation::Insert,
+        rows,
+        event_seconds: u32::try_from(now.0 / 1_000).unwrap_or(u32::MAX),
+        gtid: "",
+        file: "",
+        position: 0,
+        server_id: 0,
+    }
 }
 
 /// The number in a column.

@@ -154,7 +154,7 @@ impl Writer {
                     self.back_off(&mut backoff, &error, stop).await;
                     return Ok(Some(stop.ended().unwrap_or(Ended::Void)));
                 }
-                Err(WriteError::Fatal(error)) => return Err(error),
+                Err(WriteError::Fatal(error)) => return Err(Error::SinkStopped(Box::new(error))),
             }
             if let Some(ended) = stop.ended() {
                 return Ok(Some(ended));

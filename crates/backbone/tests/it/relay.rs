@@ -8,4 +8,5 @@ mod servers;
 mod tables;
 mod transactions;
 mod whole;
+mod wire;
 mod world;

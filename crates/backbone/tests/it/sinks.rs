@@ -8,7 +8,7 @@ mod options;
 pub(crate) mod outage;
 mod redis;
 mod stdout;
-mod webhook;
+pub(crate) mod webhook;
 
 use std::{future::Future, pin::pin, sync::Arc, task::Poll};
 

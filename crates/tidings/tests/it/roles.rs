@@ -10,6 +10,7 @@ on_every_distributed_world!(
     without_kafka_the_api_goes_on_and_each_process_says_what_is_missing,
     an_import_and_the_commands_work_beside_processes_of_every_role,
     following_the_events_shows_what_other_processes_commit,
+    relays_that_poll_share_the_work,
 );
 
 fn apart(kind: Kind) -> Options {
@@ -108,6 +109,35 @@ async fn following_the_events_shows_what_other_processes_commit(kind: Kind) {
     tail.line_containing("relation.followed");
     tail.signal(Signal::INT);
     assert!(tail.wait().success(), "{}", tail.said());
+}
+
+/// Both relays work. One is killed while users follow each other, and one is frozen for longer than its locks.
+async fn relays_that_poll_share_the_work(kind: Kind) {
+    let options = apart(kind).with("rate.follow_capacity", 100_000).with("relay.mode", "poll");
+    let world = World::start_with(options).await;
+    world.register(1..=16).await;
+    follow_all(&world, 1..=6).await;
+    world.drain().await;
+    let incidents = async {
+        world.kill_part(Part::Relay(1)).await;
+        world.start_part(Part::Relay(1), &[]).await;
+        world.pause_part(Part::Relay(2));
+    };
+    futures::future::join(follow_all(&world, 7..=16), incidents).await;
+    // It settles once the one that is not frozen has all of the work.
+    world.drain().await;
+    world.resume_part(Part::Relay(2));
+    follow_all(&world, 5..=8).await;
+    world.drain().await;
+    for (users, others) in [(1..=4, 5), (5..=6, 7), (7..=8, 11), (9..=16, 9)] {
+        for user in users {
+            assert_eq!(world.counters(user).await, (others, others), "{user}");
+        }
+    }
+    world.verify().await;
+    let lag: Value = serde_json::from_str(&world.run(&["lag", "--json"]).await).unwrap();
+    assert_eq!((&lag["relay"]["state"], &lag["relay"]["lag_events"]), (&"caught up".into(), &0.into()), "{lag}");
+    assert_eq!((&lag["projectors"][0]["state"], &lag["relay"]["active"]), (&"caught up".into(), &true.into()));
 }
 
 async fn without_kafka_the_api_goes_on_and_each_process_says_what_is_missing(kind: Kind) {

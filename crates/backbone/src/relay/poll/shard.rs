@@ -1,8 +1,8 @@
 //! One shard: its pending rows into the log, batch after batch.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use tidings_event::row::{self, Change, Operation};
+use tidings_event::row::Change;
 
 use super::pending;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     clock::Stopwatch,
     limits::{RELAY_POLL_COLUMNS_GAP, RELAY_POLL_GAP_MAX, RELAY_POLL_GAP_MIN, RELAY_POLL_ROWS_MAX},
     relay::{
-        Changes, Checkpoint, DeadLetter, Formatter, OutboxTable, Record, Sent, State, Table,
+        Checkpoint, DeadLetter, Formatter, OutboxTable, Parked, Record, Sent, State,
         backoff::Backoff,
         connection::{Address, Connection},
         definition::{self, Described},
@@ -40,7 +40,14 @@ pub(super) struct Shard {
 struct Page {
     records: Vec<Record>,
     dead: Vec<DeadLetter>,
+    /// Keys that are parked once these are written.
+    parked: Parked,
+    /// What is to be struck off: rows that are written now or were before, and such as are gone.
     rows: Vec<u64>,
+    /// Whether any of them is to be written.
+    is_new: bool,
+    /// What the next checkpoint names as sent.
+    sent: Sent,
 }
 
 impl Shard {
@@ -69,10 +76,8 @@ impl Shard {
     /// As long as one connection lasts.
     async fn session(&mut self, checkpoint: &mut Checkpoint, backoff: &mut Backoff) -> Result<Ended> {
         let mut connection = self.address.connect().await?;
-        for sql in ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET time_zone = '+00:00'"] {
-            connection.run("preparing to poll an outbox", sql).await?;
-        }
-        self.strike_off(&mut connection, checkpoint).await?;
+        connection.lock_little().await?;
+        connection.run("preparing to poll an outbox", "SET time_zone = '+00:00'").await?;
         let mut gap = RELAY_POLL_GAP_MIN;
         let mut definitions = Vec::new();
         let mut since_read = Stopwatch::start();
@@ -123,21 +128,22 @@ impl Shard {
         if let Some(ended) = self.stop.ended() {
             return Ok(Some(Err(ended)));
         }
-        checkpoint.at_ms = self.clock.now().0;
-        checkpoint.sent = Some(Sent { table: outbox.full_name(), rows: std::mem::take(&mut page.rows) });
-        let Page { records, dead, .. } = &mut page;
-        if let Some(ended) = self.writer.write(records, dead, checkpoint, &self.stop).await? {
-            return Ok(Some(Err(ended)));
+        if page.is_new {
+            // What the log has not taken is forgotten with this copy, whatever happens until then: rows that
+            // were not published are not struck off, and a key is not parked twice.
+            let mut next = checkpoint.clone();
+            next.at_ms = self.clock.now().0;
+            next.parked = std::mem::take(&mut page.parked);
+            next.sent.retain(|sent| sent.table != page.sent.table);
+            next.sent.push(std::mem::take(&mut page.sent));
+            let Page { records, dead, .. } = &mut page;
+            if let Some(ended) = self.writer.write(records, dead, &mut next, &self.stop).await? {
+                return Ok(Some(Err(ended)));
+            }
+            *checkpoint = next;
         }
-        self.strike_off(connection, checkpoint).await?;
+        pending::strike_off(connection, outbox, self.index, &page.rows).await?;
         Ok(Some(Ok(())))
-    }
-
-    /// Strikes off what is in the log. After a crash, or a connection that broke, this comes first.
-    async fn strike_off(&self, connection: &mut Connection, checkpoint: &Checkpoint) -> Result<()> {
-        let Some(sent) = &checkpoint.sent else { return Ok(()) };
-        let Some(outbox) = self.outboxes.iter().find(|outbox| outbox.full_name() == sent.table) else { return Ok(()) };
-        pending::strike_off(connection, outbox, self.index, &sent.rows).await
     }
 
     async fn read(
@@ -145,47 +151,48 @@ impl Shard {
         connection: &mut Connection,
         outbox: &OutboxTable,
         columns: &[Described],
-        checkpoint: &mut Checkpoint,
+        checkpoint: &Checkpoint,
     ) -> Result<Page> {
-        let definition = row::Table {
-            database: outbox.database.clone(),
-            name: outbox.name.clone(),
-            columns: columns.iter().map(|described| described.column.clone()).collect(),
-        };
-        let table = Table::new(definition, &outbox.columns);
-        let (mut page, mut bytes) = (Page::default(), 0);
+        let table = select::table(outbox, columns);
+        let name = outbox.full_name();
+        let sent = checkpoint.sent.iter().find(|sent| sent.table == name).map_or(&[][..], |sent| &sent.rows);
+        let known: HashSet<(u64, u64)> = sent.iter().copied().collect();
+        let mut page = Page { parked: checkpoint.parked.clone(), ..Page::default() };
+        let (mut bytes, mut noted, mut is_whole) = (0, 0, true);
         let sql = pending::page(outbox, columns, RELAY_POLL_ROWS_MAX);
-        let mut rows = connection.page(&sql, self.index.into(), Some(0)).await?;
+        let mut rows = connection.page(&sql, self.index.into(), None).await?;
         while let Some(mut row) = rows.next().await? {
-            let number: u64 = row.take(0).unwrap_or_default();
-            page.rows.push(number);
-            let values = select::values_behind(row, 1, columns)?;
-            if select::number(&values, table.places.seq).is_none() {
-                tracing::error!(
-                    table = outbox.full_name(),
-                    seq = number,
-                    "a pending row was deleted before it was relayed"
-                );
+            let mut number = |column: usize| row.take::<u64, _>(column).unwrap_or_default();
+            let (seq, identity) = (number(0), number(1));
+            noted = number(2);
+            page.rows.push(seq);
+            if known.contains(&(seq, identity)) {
                 continue;
             }
-            let now = self.clock.now().0;
+            let values = select::values_behind(row, pending::COLUMNS_BEFORE, columns)?;
+            if select::number(&values, table.places.seq).is_none() {
+                tracing::error!(table = name, seq, "a pending row was deleted before it was relayed");
+                continue;
+            }
+            page.is_new = true;
+            page.sent.rows.push((seq, identity));
             let before = page.records.len();
-            let changes = Changes {
-                table: &table,
-                operation: Operation::Insert,
-                rows: &[Change::insert(&values)],
-                event_seconds: u32::try_from(now / 1_000).unwrap_or(u32::MAX),
-                gtid: "",
-                file: "",
-                position: 0,
-                server_id: 0,
-            };
-            self.formatter.push(&changes, &mut checkpoint.parked, &mut page.records, &mut page.dead)?;
+            let rows = [Change::insert(&values)];
+            let changes = select::changes(&table, &rows, self.clock.now());
+            self.formatter.push(&changes, &mut page.parked, &mut page.records, &mut page.dead)?;
             bytes += page.records[before..].iter().map(Record::bytes).sum::<usize>();
             if bytes >= self.bytes_max {
+                is_whole = false;
                 break;
             }
         }
+        is_whole &= (page.rows.len() as u64) < RELAY_POLL_ROWS_MAX;
+        let may_come = |row: &&(u64, u64)| {
+            let is_beyond = !is_whole && page.rows.last().is_none_or(|last| row.0 > *last);
+            row.0 > noted || is_beyond || page.rows.binary_search(&row.0).is_ok()
+        };
+        let kept = sent.iter().filter(may_come).copied().collect();
+        page.sent.keep(name, kept);
         Ok(page)
     }
 

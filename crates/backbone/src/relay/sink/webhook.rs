@@ -5,7 +5,7 @@
 //!
 //! | header | holds |
 //! |---|---|
-//! | `webhook-id` | the event's id, the same whenever it is sent again: receivers tell repetitions by it |
+//! | `webhook-id` | the event's id, percent-encoded and always the same: receivers tell repetitions by it |
 //! | `webhook-timestamp` | when it is sent, in seconds since the Unix epoch |
 //! | `webhook-signature` | `v1,` and the Base64 of the HMAC-SHA256 of id, timestamp and body |
 //! | `content-type` | that of the record, or `application/json` |
@@ -107,7 +107,8 @@ impl Sink {
             return Err(WriteError::Fenced);
         }
         for (index, record) in records.iter().enumerate() {
-            let id = signature::id(record);
+            // Encoded before it is signed: the receiver checks the signature over the header as it came.
+            let id = text(signature::id(record).as_bytes());
             // The batch is being written again: what was answered is not sent again.
             if self.delivered.get(index) == Some(&id) {
                 continue;
@@ -133,7 +134,7 @@ impl Sink {
         let mut request = self
             .client
             .request(reqwest::Method::POST, self.url.clone())
-            .header("webhook-id", text(id.as_bytes()))
+            .header("webhook-id", id)
             .header("webhook-timestamp", seconds)
             .header("webhook-signature", self.secret.sign(id, seconds, &body))
             .header(CONTENT_TYPE, content_type(record))

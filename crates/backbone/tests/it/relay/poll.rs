@@ -1,11 +1,15 @@
 //! The polling relay.
 
+mod noting;
+mod trouble;
+
 use mysql_async::prelude::Queryable;
 use tidings_backbone::{
-    Clock, Db, Result,
+    Clock, Db, Error, Result,
     db::MysqlOptions,
+    kafka,
     log::{KafkaLog, Offset},
-    relay::{Formatter, Handle, Relay, Route, State, is_held, sink},
+    relay::{Formatter, Handle, Options, Relay, Route, State, is_held, sink},
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -13,9 +17,13 @@ use tokio_util::sync::CancellationToken;
 use super::{
     servers::Own,
     whole::numbers,
+    wire::Wire,
     world::{World, insert, on_both, within},
 };
-use crate::sinks::broker::{committed, local};
+use crate::sinks::{
+    broker::{Found, committed, local},
+    webhook::{Receiver, SECRET},
+};
 
 on_both!(
     pending_rows_come_once_in_order_of_their_key_also_those_that_were_there_before,
@@ -24,6 +32,8 @@ on_both!(
     a_crash_before_rows_are_struck_off_doubles_nothing,
     bad_rows_are_dead_letters_and_only_their_keys_wait,
     how_far_it_is_is_told_by_what_is_pending,
+    a_sink_that_takes_no_more_stops_the_relay_and_nothing_is_struck_off,
+    a_connection_that_breaks_in_a_page_leaves_a_dead_letter_its_reason,
 );
 
 struct Running {
@@ -33,15 +43,23 @@ struct Running {
 }
 
 impl Running {
-    fn start(world: &World, log: &tidings_backbone::kafka::Options) -> Self {
+    fn start(world: &World, log: &kafka::Options) -> Self {
+        Self::with(world.options(), log)
+    }
+
+    fn with(options: Options, log: &kafka::Options) -> Self {
         let topics = vec![log.topic("test")];
-        let sink: sink::Options = serde_json::from_value(serde_json::json!({
+        let sink = serde_json::json!({
             "kind": "kafka", "brokers": log.brokers, "prefix": log.prefix,
             "topics": topics, "partitions": log.partitions,
-        }))
-        .unwrap();
-        let formatter = Formatter::new(&[Route::default()], &log.prefix, Clock::system(), 1_000_000).unwrap();
-        let poller = Relay::polling(world.options(), formatter, sink, Clock::system()).unwrap();
+        });
+        Self::into(options, sink, &log.prefix)
+    }
+
+    fn into(options: Options, sink: serde_json::Value, prefix: &str) -> Self {
+        let sink: sink::Options = serde_json::from_value(sink).unwrap();
+        let formatter = Formatter::new(&[Route::default()], prefix, Clock::system(), 1_000_000).unwrap();
+        let poller = Relay::polling(options, formatter, sink, Clock::system()).unwrap();
         let (handle, shutdown) = (poller.handle(), CancellationToken::new());
         let task = tokio::spawn(poller.run(shutdown.clone()));
         Self { handle, shutdown, task }
@@ -190,4 +208,50 @@ async fn how_far_it_is_is_told_by_what_is_pending(mut world: World) {
     assert_eq!((relayed.published, relayed.behind), (Offset(20), 5));
     assert!(relayed.oldest.is_some());
     assert_eq!(log.published().await.unwrap(), Some(Offset(20)));
+}
+
+async fn a_sink_that_takes_no_more_stops_the_relay_and_nothing_is_struck_off(mut world: World) {
+    let receiver = Receiver::start().await;
+    let sink = serde_json::json!({
+        "kind": "webhook", "url": receiver.url, "secret": SECRET, "file": receiver.file(),
+    });
+    receiver.answer(&["410 Gone"]);
+    let relay = Running::into(world.options(), sink.clone(), "tidings");
+    world.emit([0]).await;
+    let stopped = within(relay.task).await.unwrap().unwrap_err();
+    assert!(!stopped.is_transient(), "{stopped:?}");
+    assert!(Error::chain(&stopped).contains("410"), "{stopped:?}");
+    assert_eq!(relay.handle.status().state, State::Stopped);
+    assert_eq!(left(&mut world).await, 1);
+    let mut relay = Running::into(world.options(), sink, "tidings");
+    relay.until(1).await;
+    relay.stop().await;
+    assert_eq!(receiver.ids().len(), 2);
+    assert_eq!(left(&mut world).await, 0);
+}
+
+async fn a_connection_that_breaks_in_a_page_leaves_a_dead_letter_its_reason(mut world: World) {
+    let log = local();
+    let wire = Wire::to(&world).await;
+    wire.cut_before("the last that comes");
+    let bad = insert([8, 15]).replace("{\"n\":8}", "{\"n\":").replace("{\"n\":15}", "{\"a\":\"the last that comes\"}");
+    world.sql(bad).await;
+    let mut relay = Running::with(wire.options(&world), &log);
+    relay.until(2).await;
+    relay.stop().await;
+    assert_eq!(wire.cuts(), 1);
+    let reasons = reasons(&log);
+    assert!(reasons[0].1.contains("JSON"), "{reasons:?}");
+    assert!(reasons[1].1.contains("earlier row"), "{reasons:?}");
+}
+
+/// The numbers of the dead letters' rows with their reasons, key by key in order.
+fn reasons(log: &kafka::Options) -> Vec<(u64, String)> {
+    let dead = committed(log, &log.dead_letter_topic());
+    let letter = |found: &Found| -> (u64, String) {
+        let letter: serde_json::Value = serde_json::from_str(found.value.as_ref().unwrap()).unwrap();
+        let number = letter["row"]["aggregate_id"].as_str().unwrap().parse().unwrap();
+        (number, letter["reason"].as_str().unwrap().to_owned())
+    };
+    dead.iter().map(letter).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use mysql_async::prelude::Queryable;
 use tidings_backbone::{
-    Clock, Result, kafka,
+    Clock, Error, Result, kafka,
     relay::{Formatter, Handle, Relay, Route, Sink, State, sink},
 };
 use tokio::task::JoinHandle;
@@ -14,7 +14,10 @@ use super::{
     servers::{self, Own},
     world::{World, insert, insert_of, on_both, within},
 };
-use crate::sinks::broker::{Found, committed, local, options};
+use crate::sinks::{
+    broker::{Found, committed, local, options},
+    webhook::Receiver,
+};
 
 on_both!(
     what_is_committed_is_in_the_log_once_and_in_order_of_its_key,
@@ -22,6 +25,7 @@ on_both!(
     a_relay_that_lost_its_lease_waits_until_it_has_it_again,
     a_relay_that_another_one_has_fenced_steps_down,
     a_bad_row_and_an_oversized_one_are_dead_letters_and_only_their_keys_wait,
+    a_sink_that_takes_no_more_stops_the_relay,
 );
 
 /// A relay that runs.
@@ -35,9 +39,12 @@ impl Running {
     async fn start(world: &World, log: &kafka::Options) -> Self {
         let topics = [log.topic("test")];
         let sink = sink::kafka::Sink::open(log, &world.group, &topics);
-        let sink = Sink::Kafka(Box::new(sink));
+        Self::into(world, Sink::Kafka(Box::new(sink)), &log.prefix)
+    }
+
+    fn into(world: &World, sink: Sink, prefix: &str) -> Self {
         let bytes_max = sink.record_bytes_max();
-        let formatter = Formatter::new(&[Route::default()], &log.prefix, Clock::system(), bytes_max).unwrap();
+        let formatter = Formatter::new(&[Route::default()], prefix, Clock::system(), bytes_max).unwrap();
         let relay = Relay::new(world.options(), formatter, sink, Clock::system()).unwrap();
         let (handle, shutdown) = (relay.handle(), CancellationToken::new());
         let task = tokio::spawn(relay.run(shutdown.clone()));
@@ -196,6 +203,19 @@ async fn a_bad_row_and_an_oversized_one_are_dead_letters_and_only_their_keys_wai
         let first = if key == "k1" { 8 } else { 9 };
         assert_eq!(of_key, [first, first + 7, first + 14]);
     }
+}
+
+async fn a_sink_that_takes_no_more_stops_the_relay(mut world: World) {
+    let receiver = Receiver::start().await;
+    receiver.answer(&["410 Gone"]);
+    world.emit([0]).await;
+    let relay = Running::into(&world, receiver.sink(), "tidings");
+    let stopped = within(relay.task).await.unwrap().unwrap_err();
+    assert!(!stopped.is_transient() && Error::chain(&stopped).contains("410"), "{stopped:?}");
+    assert_eq!(relay.handle.status().state, State::Stopped);
+    let mut relay = Running::into(&world, receiver.sink(), "tidings");
+    relay.until_records(1).await;
+    relay.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use aws_lc_rs::hmac;
+use base64::{Engine, engine::general_purpose::STANDARD};
 use tempfile::TempDir;
 use tidings_backbone::{
     Clock,
@@ -31,15 +33,15 @@ struct Got {
 }
 
 /// Answers with the statuses it was told, one after the other, then with 204.
-struct Receiver {
-    url: String,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
     got: Arc<Mutex<Vec<Got>>>,
     statuses: Arc<Mutex<VecDeque<&'static str>>>,
     folder: TempDir,
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook?tenant=7", listener.local_addr().unwrap());
         let receiver = Self { url, got: Arc::default(), statuses: Arc::default(), folder: TempDir::new().unwrap() };
@@ -52,19 +54,19 @@ impl Receiver {
         receiver
     }
 
-    fn answer(&self, statuses: &[&'static str]) {
+    pub(crate) fn answer(&self, statuses: &[&'static str]) {
         self.statuses.lock().unwrap().extend(statuses);
     }
 
-    fn file(&self) -> std::path::PathBuf {
+    pub(crate) fn file(&self) -> std::path::PathBuf {
         self.folder.path().join("checkpoint")
     }
 
-    fn sink(&self) -> Sink {
+    pub(crate) fn sink(&self) -> Sink {
         Sink::Webhook(Box::new(webhook::Sink::open(&options(&self.url, &self.file()), clock()).unwrap()))
     }
 
-    fn ids(&self) -> Vec<String> {
+    pub(crate) fn ids(&self) -> Vec<String> {
         self.got.lock().unwrap().iter().map(|got| got.headers["webhook-id"].clone()).collect()
     }
 }
@@ -91,9 +93,10 @@ async fn serve(stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, statuses: Arc<Mutex
     }
 }
 
+pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
 fn options(url: &str, file: &Path) -> webhook::Options {
-    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    let text = serde_json::json!({"url": url, "secret": secret, "file": file});
+    let text = serde_json::json!({"url": url, "secret": SECRET, "file": file});
     serde_json::from_value(text).unwrap()
 }
 
@@ -119,6 +122,23 @@ async fn a_record_is_a_signed_request() {
     assert_eq!(got.headers["webhook-timestamp"], "1614265330");
     assert_eq!(got.headers["content-type"], "text/plain");
     assert_eq!((&*got.headers["tidings-topic"], &*got.headers["tidings-key"]), ("shop.thing", "k%20%C3%A9"));
+}
+
+#[tokio::test]
+async fn the_id_that_is_signed_is_the_id_that_is_sent() {
+    let receiver = Receiver::start().await;
+    let mut sink = receiver.sink();
+    sink.take_over().await.unwrap();
+    let record = Record { event_id: "50% é".into(), ..record("t", "k", "{}") };
+    sink.write(&[record], &[], &checkpoint(1)).await.unwrap();
+    let got = receiver.got.lock().unwrap()[0].clone();
+    assert_eq!(got.headers["webhook-id"], "50%25%20%C3%A9");
+    // As a receiver does it: over what came.
+    let key = STANDARD.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
+    let mut signed = format!("{}.{}.", got.headers["webhook-id"], got.headers["webhook-timestamp"]).into_bytes();
+    signed.extend(&got.body);
+    let signature = STANDARD.decode(got.headers["webhook-signature"].strip_prefix("v1,").unwrap()).unwrap();
+    hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, &key), &signed, &signature).unwrap();
 }
 
 #[tokio::test]
