@@ -18,12 +18,11 @@ use std::{
 
 use rand::{Rng as _, RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
-use tidings_testkit::{Options, World, model::Pair, random, servers::Servers};
+use tidings_testkit::{Kind, Options, World, model::Pair, random, servers::Servers};
 use tokio::{sync::watch, time::timeout};
 
 use self::fault::{Deck, Fault};
 use super::{Published, Togglers, nothing_is_lost_or_doubled, progress};
-use crate::roles::distributed;
 
 /// Faults, unless the environment says how many.
 const FAULTS: usize = 24;
@@ -36,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn whatever_fails_while_clients_write_nothing_is_lost_or_doubled() {
-    let kind = distributed();
+    let kind = Kind::distributed();
     if kind.is_left_out() {
         eprintln!("not run: this engine was left out");
         return;

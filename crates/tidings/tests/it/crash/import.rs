@@ -12,11 +12,11 @@ use std::{
 
 use futures::future::join;
 use serde_json::Value;
-use tidings_testkit::{Options, Part, World, random};
+use tidings_testkit::{Kind, Options, Part, World, random};
 use tokio::sync::Notify;
 
 use super::{Togglers, under_load::Import};
-use crate::{database::Hand, roles::distributed};
+use crate::database::Hand;
 
 const CLIENTS: u64 = 4;
 /// Users of clients begin here, above those of any graph.
@@ -26,7 +26,7 @@ const FIRST_CLIENT: u64 = 10_000_001;
 async fn an_import_beside_which_one_process_of_each_role_is_killed_is_applied_whole_and_once() {
     let mut rng = random::generator("import apart");
     let binary = std::env::var("TIDINGS_TEST_BINARY").unwrap_or_else(|_| crate::BINARY.to_owned());
-    let options = Options::new(binary).on(distributed()).apart();
+    let options = Options::new(binary).on(Kind::distributed()).apart();
     let options = options.with("rate.follow_capacity", 1_000_000).with("auth.access_token_minutes", 600);
     let world = World::start_with(options).await;
     let import = Import::chosen(world.scratch_folder(), &mut rng);
