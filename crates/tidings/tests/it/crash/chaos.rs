@@ -13,7 +13,7 @@ mod fault;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rand::{Rng as _, RngExt, SeedableRng, rngs::StdRng};
@@ -64,7 +64,7 @@ async fn storm(world: &World, servers: &Servers, acknowledged: &watch::Sender<u6
     let given = std::env::var(FAULTS_VARIABLE).ok();
     let mut left = given.map_or(FAULTS, |text| text.parse().expect("TIDINGS_CHAOS_FAULTS is a number"));
     let mut deck = Deck::new(world.capabilities().parts, StdRng::seed_from_u64(rng.next_u64()));
-    let begun = Instant::now();
+    let begun = tokio::time::Instant::now();
     while left > 0 {
         comes_on(acknowledged, rng.random_range(GAP)).await;
         let faults = deck.deal(left);

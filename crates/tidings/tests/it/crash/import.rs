@@ -7,7 +7,6 @@
 use std::{
     cell::Cell,
     sync::{Arc, Mutex},
-    time::Instant,
 };
 
 use futures::future::join;
@@ -35,7 +34,7 @@ async fn an_import_beside_which_one_process_of_each_role_is_killed_is_applied_wh
     world.drain().await;
 
     let before = world.head().await;
-    let begun = Instant::now();
+    let begun = tokio::time::Instant::now();
     let imported = Cell::new(false);
     let importing = async {
         assert_eq!(import.run(&world, &Notify::new()).await, 0);
@@ -63,7 +62,7 @@ async fn an_import_beside_which_one_process_of_each_role_is_killed_is_applied_wh
 }
 
 /// Kills the first process of each role, the relay's being the one that works, each a step further on the way.
-async fn kill_one_of_each_role(world: &World, before: u64, begun: Instant, imported: &Cell<bool>) {
+async fn kill_one_of_each_role(world: &World, before: u64, begun: tokio::time::Instant, imported: &Cell<bool>) {
     let steps: u64 = if std::env::var_os("TIDINGS_GRAPH").is_some() { 100_000 } else { 4_000 };
     let mut left = [Part::Project(1), Part::Relay(1), Part::Api(1)].into_iter().zip(1..);
     let mut next = left.next();
