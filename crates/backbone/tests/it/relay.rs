@@ -5,6 +5,7 @@ mod outage;
 mod path;
 mod poll;
 mod servers;
+mod steps;
 mod tables;
 mod transactions;
 mod whole;

@@ -123,14 +123,14 @@ impl Reader {
     async fn side_rows(&mut self, side: &mut Side, header: &Header, rows: &tidings_binlog::Rows<'_>) -> Result<()> {
         let (Some(before), Some(known)) = (side.rows, side.tables.outbox(rows.table())) else { return Ok(()) };
         let is_joining = self.checkpoint.recovery.is_some();
-        let now = self.clock.now().0;
+        let change = rows.change();
         let seen = self.checkpoint.seen(&self.outboxes[known.index].full_name());
         let is_wanted = |row: u64, number: Option<u64>| {
             let row = before + row;
             let is_repeated = is_joining && number.is_some_and(|number| seen.contains(number));
             let is_wanted = row >= side.skip && !is_void(&side.detour.void, row) && !is_repeated;
             if let Some(number) = number.filter(|_| is_wanted) {
-                seen.insert(number, now);
+                rows::note(seen, change, number);
             }
             is_wanted
         };

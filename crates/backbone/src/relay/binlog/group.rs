@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tidings_binlog::{Event, Query, Statement, Xid};
+use tidings_binlog::{Change, Event, Query, Statement, Xid};
 
 use super::place::Gtid;
 use crate::relay::outlet::Mark;
@@ -18,8 +18,8 @@ pub(super) struct Group {
     pub(super) rows: u64,
     /// Where in the batch it begins.
     pub(super) mark: Mark,
-    /// The outbox and the value of its `seq` column of each row in the batch.
-    pub(super) numbers: Vec<(usize, u64)>,
+    /// The outbox of each row in the batch, what happened to it, and the value of its `seq` column.
+    pub(super) numbers: Vec<(usize, Change, u64)>,
     /// Why rows of it must be read from the table, if they must.
     pub(super) missing: Option<String>,
     /// It did not fit a batch: what it holds is read again once it is known to have committed.

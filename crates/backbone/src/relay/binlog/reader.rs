@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Clock, Error, Result,
     clock::Stopwatch,
-    limits::{RELAY_PAYLOAD_BYTES_MAX, RELAY_QUIET_CHECKPOINT_GAP},
+    limits::{RELAY_GAP_AGE_MAX, RELAY_PAYLOAD_BYTES_MAX, RELAY_QUIET_CHECKPOINT_GAP},
     relay::{
         Checkpoint,
         backoff::Backoff,
@@ -194,9 +194,13 @@ impl Reader {
 
     fn stamp(&mut self) {
         self.since_handed_over = Stopwatch::start();
-        // While rows are read from the tables, what has not come may be in the stream that follows.
-        if self.checkpoint.recovery.is_none() {
-            let now = self.clock.now().0;
+        // While rows are read from the tables, what has not come may be in the stream that follows. So it may
+        // while the stream is far behind: of what was committed since, it has not told yet.
+        let now = self.clock.now().0;
+        let behind = now.saturating_sub(self.checkpoint.at_ms);
+        if self.checkpoint.recovery.is_none()
+            && u128::from(behind.max(0).unsigned_abs()) <= RELAY_GAP_AGE_MAX.as_millis() / 2
+        {
             self.checkpoint.tables.iter_mut().for_each(|table| table.seen.age(now));
         }
     }

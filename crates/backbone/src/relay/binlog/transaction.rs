@@ -68,7 +68,7 @@ impl Reader {
         }
         let is_joining = self.checkpoint.recovery.is_some();
         let seen = self.checkpoint.seen(&self.outboxes[known.index].full_name());
-        let mut numbers = Vec::new();
+        let (mut numbers, change) = (Vec::new(), rows.change());
         let is_new = |_: u64, number: Option<u64>| {
             // While the stream is being joined, it gives rows again that were read from the table.
             let is_new = !(is_joining && number.is_some_and(|number| seen.contains(number)));
@@ -82,7 +82,7 @@ impl Reader {
                 .map_err(at(&session.place))?;
         pushed.transpose()?;
         group.rows += count;
-        group.numbers.extend(numbers.into_iter().map(|number| (known.index, number)));
+        group.numbers.extend(numbers.into_iter().map(|number| (known.index, change, number)));
         if self.outlet.is_full() { self.make_room(session).await } else { Ok(()) }
     }
 
@@ -137,9 +137,8 @@ impl Reader {
             };
             missing = missing.or(self.publish(session.flavor, detour).await?);
         }
-        let now = self.clock.now().0;
-        for (index, number) in std::mem::take(&mut group.numbers) {
-            self.checkpoint.seen(&self.outboxes[index].full_name()).insert(number, now);
+        for (index, change, number) in std::mem::take(&mut group.numbers) {
+            rows::note(self.checkpoint.seen(&self.outboxes[index].full_name()), change, number);
         }
         self.end(session, &group, header).await?;
         Ok(missing.map(RowsMissing))
