@@ -1,6 +1,8 @@
 //! What the source must be set up like, and what to change where it is not.
 
-use std::collections::HashMap;
+mod names;
+
+use std::{collections::HashMap, sync::Arc};
 
 use tidings_binlog::Flavor;
 
@@ -37,9 +39,11 @@ struct Findings {
 
 /// Looks whether the source can feed the relay. What only could be better is logged.
 ///
+/// Answers the tables by the names that the binlog has for them.
+///
 /// # Errors
 /// [`Error::SourceSettings`] with all that must be changed at once; or the source cannot be reached.
-pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -> Result<()> {
+pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -> Result<Arc<[OutboxTable]>> {
     let mut findings = Findings::default();
     let variables = variables(connection).await?;
     let value = |name: &str| variables.get(name).map_or("", String::as_str);
@@ -48,14 +52,17 @@ pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -
         rights(connection, &mut findings).await?;
         filters(connection, tables, &mut findings).await?;
     }
+    let mut named = Vec::with_capacity(tables.len());
     for table in tables {
-        readable(connection, table, &mut findings).await?;
+        if readable(connection, table, &mut findings).await? {
+            named.push(names::in_the_binlog(connection, table, &mut findings.changes).await?);
+        }
     }
     for advice in findings.advice {
         tracing::warn!(advice, "the relay's source could be set up better");
     }
     match findings.changes.is_empty() {
-        true => Ok(()),
+        true => Ok(named.into()),
         false => Err(Error::SourceSettings { changes: findings.changes }),
     }
 }
@@ -160,11 +167,12 @@ async fn filters(connection: &mut Connection, tables: &[OutboxTable], findings: 
     Ok(())
 }
 
-async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &mut Findings) -> Result<()> {
+/// Whether the user may read an outbox table.
+async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &mut Findings) -> Result<bool> {
     let (database, name) = (&table.database, &table.name);
     let look = format!("SELECT 1 FROM {} LIMIT 1", quoted(database, name));
     let change = match connection.text_rows("looking for an outbox table", &look).await {
-        Ok(_) => return Ok(()),
+        Ok(_) => return Ok(true),
         Err(error) => match server_code(&error) {
             Some(DATABASE_DENIED | TABLE_DENIED) => {
                 format!("the user may not read the outbox: `GRANT SELECT ON {} TO ...`", quoted(database, name))
@@ -176,7 +184,7 @@ async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &m
         },
     };
     findings.changes.push(change);
-    Ok(())
+    Ok(false)
 }
 
 /// A name for a statement.

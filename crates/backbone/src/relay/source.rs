@@ -160,7 +160,7 @@ impl Task {
         let mut connection = self.reader.address.connect().await?;
         let flavor = connection.flavor;
         if !self.is_checked {
-            server::check(&mut connection, &self.reader.outboxes).await?;
+            self.reader.outboxes = server::check(&mut connection, &self.reader.outboxes).await?;
             self.is_checked = true;
         }
         if let Some(first_start) = self.begin {
