@@ -13,7 +13,6 @@ use super::{
     connection::Connection,
     definition::{self, Described},
     options::OutboxTable,
-    outlet::Mark,
     seen::Known,
     select::{self, Range},
     server,
@@ -162,7 +161,7 @@ impl Reader {
         let now = self.clock.now();
         let rows = [Change::insert(values)];
         let changes = select::changes(table, &rows, now);
-        self.outlet.push(&changes, &mut Mark::default())?;
+        self.outlet.push(&changes)?;
         if let Some(number) = select::number(values, table.places.seq) {
             self.checkpoint.seen(&outbox.full_name()).insert(number);
         }

@@ -135,9 +135,9 @@ impl Reader {
             is_wanted
         };
         let origin = Origin { gtid: &side.detour.gtid, file: &side.place.file, position: header.next_position.into() };
-        let (outlet, mut mark) = (&mut self.outlet, Default::default());
+        let outlet = &mut self.outlet;
         let (count, pushed) =
-            rows::with_changes(rows, &known, header, origin, is_wanted, |changes| outlet.push(changes, &mut mark))
+            rows::with_changes(rows, &known, header, origin, is_wanted, |changes| outlet.push(changes))
                 .map_err(at(&side.place))?;
         pushed.transpose()?;
         let rows = before + count;

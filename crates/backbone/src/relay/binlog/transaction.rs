@@ -76,10 +76,9 @@ impl Reader {
             is_new
         };
         let origin = Origin { gtid: &group.name, file: &session.place.file, position: header.next_position.into() };
-        let (outlet, mark) = (&mut self.outlet, &mut group.mark);
-        let (count, pushed) =
-            rows::with_changes(rows, &known, header, origin, is_new, |changes| outlet.push(changes, mark))
-                .map_err(at(&session.place))?;
+        let outlet = &mut self.outlet;
+        let (count, pushed) = rows::with_changes(rows, &known, header, origin, is_new, |changes| outlet.push(changes))
+            .map_err(at(&session.place))?;
         pushed.transpose()?;
         group.rows += count;
         group.numbers.extend(numbers.into_iter().map(|number| (known.index, change, number)));
@@ -93,7 +92,7 @@ impl Reader {
             self.wait_and_hand_over(session).await?;
         }
         if let Some(group) = session.group.as_mut().filter(|_| self.outlet.is_full()) {
-            self.outlet.take_back(&mut group.mark);
+            self.outlet.take_back(group.mark);
             group.numbers = Vec::new();
             group.is_too_large = true;
         }
@@ -102,8 +101,8 @@ impl Reader {
 
     /// A transaction that is never finished is void: the server crashed while it wrote it.
     pub(super) fn abandon(&mut self, session: &mut Session, why: &str) {
-        if let Some(mut group) = session.group.take() {
-            self.outlet.take_back(&mut group.mark);
+        if let Some(group) = session.group.take() {
+            self.outlet.take_back(group.mark);
             if group.rows > 0 {
                 tracing::warn!(
                     gtid = group.name,
@@ -124,7 +123,7 @@ impl Reader {
         let mut missing = group.missing.take();
         // To publish it in pieces, or without the rows that are void, it is read again.
         if group.is_too_large || !group.void.is_empty() {
-            self.outlet.take_back(&mut group.mark);
+            self.outlet.take_back(group.mark);
             group.numbers = Vec::new();
             if !self.outlet.is_empty() {
                 self.wait_and_hand_over(session).await?;
@@ -145,8 +144,8 @@ impl Reader {
     }
 
     fn roll_back(&mut self, session: &mut Session, header: &Header) {
-        if let Some(mut group) = session.group.take() {
-            self.outlet.take_back(&mut group.mark);
+        if let Some(group) = session.group.take() {
+            self.outlet.take_back(group.mark);
             session.place.executed.add(&group.gtid);
         }
         session.place.pass(header);
