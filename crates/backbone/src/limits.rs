@@ -167,6 +167,11 @@ pub const RELAY_TRANSACTION_WAIT_MAX: Duration = Duration::from_millis(20);
 pub const RELAY_QUIET_CHECKPOINT_GAP: Duration = Duration::from_secs(1);
 /// Prepared transactions (XA) with outbox rows that may wait for their verdict.
 pub const RELAY_PREPARED_MAX: usize = 256;
+/// Rows of an outbox table, the last ones, among which a relay that begins with the latest looks for numbers that
+/// lack.
+pub const RELAY_SKIPPED_ROWS_READ: u64 = 10_000;
+/// Pause between two times that outbox tables are read because of what the binlog does not tell.
+pub const RELAY_TABLE_LOOK_GAP: Duration = Duration::from_secs(1);
 /// Rows that are read from an outbox table at once where the binlog does not hold them.
 pub const RELAY_RECOVERY_PAGE_ROWS: u64 = 1_000;
 /// Bytes of a compressed transaction once it is decompressed.

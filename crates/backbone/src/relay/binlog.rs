@@ -19,4 +19,4 @@ mod value;
 
 pub(super) use place::Place;
 pub(crate) use place::has_read;
-pub(super) use reader::{Reader, RowsMissing};
+pub(super) use reader::{Reader, RowsMissing, at};

@@ -213,7 +213,45 @@ pub(super) async fn has_gtids(connection: &mut Connection) -> Result<bool> {
     Ok(mode.is_some_and(|(mode,)| mode == "ON"))
 }
 
-/// Where the source's binlog ends now: all that is committed later comes after it.
+/// A place in the source's binlog before which all that was committed can be seen in its tables.
+///
+/// A transaction is in the binlog before its rows can be seen, and may be so for long: the server could be waiting
+/// for a replica's word. MariaDB tells the place that goes with a snapshot. MySQL counts a GTID as executed once its
+/// rows can be seen; without GTIDs it does not tell at all, and whoever reads tables has to look twice.
+///
+/// # Errors
+/// As [`end`].
+pub(super) async fn visible(connection: &mut Connection) -> Result<Position> {
+    if connection.flavor == Flavor::Mysql {
+        return end(connection).await;
+    }
+    const DOING: &str = "asking how far the source's tables are";
+    connection.run(DOING, "START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
+    let rows = connection.text_rows(DOING, "SHOW STATUS LIKE 'binlog_snapshot_%'").await;
+    connection.run(DOING, "COMMIT").await?;
+    let rows = rows?;
+    let value = |name: &str| {
+        let is_it =
+            |row: &&mysql_async::Row| row.get::<String, _>(0).is_some_and(|found| found.eq_ignore_ascii_case(name));
+        rows.iter().find(is_it).and_then(|row| row.get::<String, _>(1)).filter(|value| !value.is_empty())
+    };
+    let place = (value("binlog_snapshot_file"), value("binlog_snapshot_position").and_then(|text| text.parse().ok()));
+    let (Some(file), Some(offset)) = place else {
+        // Nothing was committed since the server was started: what is in its binlog can be seen.
+        return end(connection).await;
+    };
+    let gtid = gtid_of_mariadb(connection, &file, offset).await?;
+    Ok(Position { gtid, file, offset })
+}
+
+/// What MariaDB had executed at a place. Its variable could be ahead of that by now.
+async fn gtid_of_mariadb(connection: &mut Connection, file: &str, offset: u64) -> Result<String> {
+    let sql = "SELECT BINLOG_GTID_POS(?, ?)";
+    let gtid: Option<(Option<String>,)> = connection.first("asking for a GTID", sql, (file, offset)).await?;
+    Ok(gtid.and_then(|(gtid,)| gtid).unwrap_or_default())
+}
+
+/// Where the source's binlog ends now: all that is written to it later comes after it.
 ///
 /// # Errors
 /// When the source cannot be reached, the user may not ask, or the binlog is off.
@@ -226,12 +264,7 @@ pub(super) async fn end(connection: &mut Connection) -> Result<Position> {
         // Where GTIDs were turned off, the set is still told, and says nothing any more.
         Flavor::Mysql if !has_gtids => String::new(),
         Flavor::Mysql => row.get::<Option<String>, usize>(4).flatten().unwrap_or_default().replace(['\n', ' '], ""),
-        // The variable could be ahead of the file by now; the function is asked about the very place.
-        Flavor::Mariadb => connection
-            .first::<(Option<String>,)>("asking for a GTID", "SELECT BINLOG_GTID_POS(?, ?)", (&file, offset))
-            .await?
-            .and_then(|(gtid,)| gtid)
-            .unwrap_or_default(),
+        Flavor::Mariadb => gtid_of_mariadb(connection, &file, offset).await?,
     };
     Ok(Position { gtid, file, offset })
 }

@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     Error, Result,
-    limits::RELAY_PAYLOAD_BYTES_MAX,
     relay::{Partial, Position, Refusal, outlet::is_void},
 };
 
@@ -60,7 +59,7 @@ impl Reader {
         let number = server_id(&format!("{} detour", self.server_id));
         let mut side = Side {
             stream: Stream::open(&self.address, &place, number, self.heartbeat).await?,
-            decoder: Decoder::new(flavor).limit_uncompressed(RELAY_PAYLOAD_BYTES_MAX),
+            decoder: Decoder::new(flavor).limit_uncompressed(self.payload_bytes_max),
             tables: Tables::new(self.address.clone(), self.outboxes.clone()),
             place,
             detour,
@@ -71,7 +70,10 @@ impl Reader {
             match self.side_step(&mut side).await {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
-                Err(error @ Error::BinlogRefused { refusal: Refusal::Purged | Refusal::BadPosition, .. }) => {
+                Err(
+                    error @ (Error::BinlogRefused { refusal: Refusal::Purged | Refusal::BadPosition, .. }
+                    | Error::Binlog { source: tidings_binlog::Error::TooLarge { .. }, .. }),
+                ) => {
                     let (gtid, error) = (&side.detour.gtid, Error::chain(&error));
                     return Ok(Some(format!("the transaction {gtid} cannot be read again: {error}")));
                 }
@@ -87,7 +89,7 @@ impl Reader {
         let Event::TransactionPayload(payload) = &event else {
             return self.side_event(side, &header, event).await;
         };
-        let bytes = payload.events(RELAY_PAYLOAD_BYTES_MAX).map_err(at(&side.place))?;
+        let bytes = payload.events(self.payload_bytes_max).map_err(at(&side.place))?;
         for inner in Events::new(&bytes) {
             let (inner, body) = inner.map_err(at(&side.place))?;
             let event = side.decoder.decode_inner(&inner, body).map_err(at(&side.place))?;
