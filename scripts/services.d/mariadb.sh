@@ -51,6 +51,9 @@ sql_settings() {
 --default-time-zone=+00:00
 --performance-schema=OFF
 SETTINGS
+    local further
+    read -ra further <<<"${TIDINGS_SERVICES_SQL_SETTINGS:-}"
+    [[ ${#further[@]} -eq 0 ]] || printf '%s\n' "${further[@]}"
 }
 
 # Run by the server at each start before it takes connections, and kept out of the binlog.

@@ -52,6 +52,8 @@ mysql_start() {
     where=(--no-defaults "--basedir=$root/usr" "--lc-messages-dir=$root/usr/share/mysql"
         "--character-sets-dir=$root/usr/share/mysql/charsets" "--plugin-dir=$root/usr/lib/mysql/plugin")
     [[ $EUID -ne 0 ]] || where+=(--user=root)
+    # How it compares names is decided with its data directory.
+    [[ ${TIDINGS_SERVICES_SQL_SETTINGS:-} != *--lower-case-table-names=1* ]] || where+=(--lower-case-table-names=1)
     mkdir -p "$dir/tmp"
     if [[ ! -d $dir/data ]]; then
         rm -rf "$dir/data.new"

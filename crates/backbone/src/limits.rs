@@ -138,6 +138,10 @@ pub const DEAD_LETTER_TEXT_BYTES_MAX: usize = 128 * 1024;
 pub const RELAY_GAPS_MAX: usize = 256;
 /// Age at which such a range is taken for rolled back: no transaction is open so long.
 pub const RELAY_GAP_AGE_MAX: Duration = Duration::from_secs(3_600);
+/// How exactly that age is known. There are far fewer of these in it than ranges.
+pub const RELAY_GAP_SAMPLE_GAP: Duration = Duration::from_secs(60);
+/// Rows of the outbox that are counted to tell how far the relay is behind; more are estimated from these.
+pub const RELAY_BEHIND_ROWS_COUNTED: i64 = 10_000;
 /// Silence after which Kafka gives a process's partitions to others. Brokers allow 6 s at least.
 pub const KAFKA_SESSION_TIME_MAX: Duration = Duration::from_secs(6);
 /// Time in which each process has to take part in a new division of the partitions; the others then go on without it.
@@ -163,6 +167,11 @@ pub const RELAY_TRANSACTION_WAIT_MAX: Duration = Duration::from_millis(20);
 pub const RELAY_QUIET_CHECKPOINT_GAP: Duration = Duration::from_secs(1);
 /// Prepared transactions (XA) with outbox rows that may wait for their verdict.
 pub const RELAY_PREPARED_MAX: usize = 256;
+/// Rows of an outbox table, the last ones, among which a relay that begins with the latest looks for numbers that
+/// lack.
+pub const RELAY_SKIPPED_ROWS_READ: u64 = 10_000;
+/// Pause between two times that outbox tables are read because of what the binlog does not tell.
+pub const RELAY_TABLE_LOOK_GAP: Duration = Duration::from_secs(1);
 /// Rows that are read from an outbox table at once where the binlog does not hold them.
 pub const RELAY_RECOVERY_PAGE_ROWS: u64 = 1_000;
 /// Bytes of a compressed transaction once it is decompressed.

@@ -32,6 +32,7 @@ mod source;
 mod status;
 mod writer;
 
+pub(crate) use binlog::has_read;
 pub use change::{Changes, ColumnNames, Places, Table};
 pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, Sent, TableSeen};
 pub use config::{Config, Mode};
@@ -44,7 +45,7 @@ pub(crate) use poll::{Left, left};
 pub use record::Record;
 pub use refusal::Refusal;
 pub use runtime::Relay;
-pub use seen::{Gap, Seen};
+pub use seen::{Gap, Known, Seen};
 pub use sink::{Sink, WriteError};
 pub use source::Source;
 pub use status::{Handle, State, Status};

@@ -1,5 +1,7 @@
 //! The log in Kafka, as its readers see it.
 
+mod relayed;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -13,10 +15,10 @@ use tidings_event::Timestamp;
 
 use super::{Behind, Offset, Part};
 use crate::{
-    Conn, Db, Error, Result,
+    Db, Error, Result,
     kafka::{self, peek::Peek, progress::Progress},
     limits::OTHER_PROCESS_POLL_GAP,
-    relay::{self, Checkpoint, Left, Seen},
+    relay::{self, Checkpoint, Left},
     telemetry,
 };
 
@@ -46,9 +48,10 @@ struct Known {
 pub struct Relayed {
     /// Number of the last event of the outbox that is in the log; 0 before the first.
     pub published: Offset,
-    /// Events committed and not yet in the log. Numbers that were rolled back may count for a while.
+    /// Events committed and not yet in the log. More than some thousands are an estimate.
     pub behind: i64,
-    /// When the oldest of them occurred.
+    /// When the oldest of them occurred. One that commits late, between numbers of which the relay knows in
+    /// bulk that they have come ([`relay::Known`]), is not looked for here.
     pub oldest: Option<Timestamp>,
     /// The relay's checkpoint; `None` before its first one.
     pub checkpoint: Option<Checkpoint>,
@@ -100,9 +103,10 @@ impl KafkaLog {
 
     /// Waits until all that was committed before the call is in the log.
     pub(super) async fn wait_relayed(&self) -> Result<()> {
-        let head = {
+        let (head, executed) = {
             let mut tx = self.db.read().await?;
-            super::extent(&mut tx.conn()).await?.head
+            let head = super::extent(&mut tx.conn()).await?.head;
+            (head, relayed::executed(&mut tx.conn()).await?)
         };
         loop {
             if self.is_polled {
@@ -115,7 +119,7 @@ impl KafkaLog {
             }
             let checkpoint = self.checkpoint().await?;
             let mut tx = self.db.read().await?;
-            if missing(&mut tx.conn(), checkpoint.as_ref(), head).await?.is_none() {
+            if relayed::is_whole(&mut tx.conn(), checkpoint.as_ref(), head, &executed).await? {
                 return Ok(());
             }
             drop(tx);
@@ -137,10 +141,13 @@ impl KafkaLog {
     async fn relayed_to(&self, checkpoint: Option<Checkpoint>) -> Result<Relayed> {
         let mut tx = self.db.read().await?;
         let head = super::extent(&mut tx.conn()).await?.head;
-        let oldest = missing(&mut tx.conn(), checkpoint.as_ref(), head).await?;
-        let published = checkpoint.as_ref().and_then(seen).map_or(0, |seen| seen.max);
+        let oldest = relayed::missing(&mut tx.conn(), checkpoint.as_ref(), head).await?;
+        let published = checkpoint.as_ref().and_then(relayed::seen).map_or(0, |seen| seen.max);
         let published = Offset(i64::try_from(published).unwrap_or(i64::MAX));
-        let behind = if oldest.is_some() { (head.0 - published.0).max(1) } else { 0 };
+        let behind = match oldest {
+            Some(_) => relayed::behind(&mut tx.conn(), published, head).await?.max(1),
+            None => 0,
+        };
         Ok(Relayed { published, behind, oldest, checkpoint })
     }
 
@@ -182,7 +189,7 @@ impl KafkaLog {
             return Ok(self.left().await?.map(|(published, _)| published));
         }
         let checkpoint = self.checkpoint().await?;
-        Ok(checkpoint.as_ref().and_then(seen).map(|seen| {
+        Ok(checkpoint.as_ref().and_then(relayed::seen).map(|seen| {
             let whole = seen.gaps().first().map_or(seen.max, |gap| gap.from.saturating_sub(1));
             Offset(i64::try_from(whole).unwrap_or(i64::MAX))
         }))
@@ -224,29 +231,4 @@ impl KafkaLog {
             .await
             .unwrap_or_else(|error| Err(Error::Invariant { message: format!("looking at Kafka ended: {error}") }))
     }
-}
-
-/// What the relay has published of its outbox: it reads one table.
-fn seen(checkpoint: &Checkpoint) -> Option<&Seen> {
-    checkpoint.tables.first().map(|table| &table.seen)
-}
-
-/// When the first event up to `head` occurred that is committed and not published.
-async fn missing(conn: &mut Conn<'_>, checkpoint: Option<&Checkpoint>, head: Offset) -> Result<Option<Timestamp>> {
-    let none = Seen::default();
-    let seen = checkpoint.and_then(seen).unwrap_or(&none);
-    let gaps = seen.gaps().iter().map(|gap| (gap.from, gap.to));
-    // The last range is all that comes after what was published.
-    for (from, to) in gaps.chain([(seen.max + 1, u64::MAX)]) {
-        let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX).min(head.0);
-        if i64::try_from(from).unwrap_or(i64::MAX) > head.0 {
-            break;
-        }
-        let sql = "SELECT occurred_at FROM outbox WHERE seq BETWEEN ? AND ? ORDER BY seq LIMIT 1";
-        let args = vec![bound(from).into(), bound(to).into()];
-        if let Some(row) = conn.fetch_optional("looking for unpublished events", sql, args).await? {
-            return row.int(0).map(|at| Some(Timestamp(at)));
-        }
-    }
-    Ok(None)
 }

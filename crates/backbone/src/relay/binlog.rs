@@ -18,4 +18,5 @@ mod transaction;
 mod value;
 
 pub(super) use place::Place;
-pub(super) use reader::{Reader, RowsMissing};
+pub(crate) use place::has_read;
+pub(super) use reader::{Reader, RowsMissing, at};

@@ -75,6 +75,13 @@ macro_rules! columns {
             }
         }
 
+        impl ColumnNames {
+            /// Each role, and the name of its column.
+            pub(super) fn each_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut String)> {
+                [$((stringify!($role), &mut self.$role)),+].into_iter()
+            }
+        }
+
         /// Where the columns of an outbox table stand, from 0; nothing for those it does not have.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Places {

@@ -73,7 +73,7 @@ pub struct Partial {
 pub struct Prepared {
     /// The transaction's identifier as `XA RECOVER FORMAT='SQL'` prints it.
     pub xid: String,
-    /// The group that prepared it, as the server names it.
+    /// The group that prepared it, as the server names it; empty where it is not known where its rows stand.
     pub gtid: String,
     /// The place before that group.
     pub before: Position,
@@ -88,6 +88,13 @@ pub struct Recovery {
     /// been read already. Nothing while rows are being read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Position>,
+    /// Where the server stood before the rows were read: all that was committed before it was read. Nothing
+    /// while rows are being read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered: Option<Position>,
+    /// Whether it is the second look of a server that cannot tell which of its transactions are visible.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_second_look: bool,
 }
 
 /// Rows of one outbox table that are in the log, and are not sure to be struck off for good.

@@ -112,10 +112,10 @@ impl Connection {
         in_time(RELAY_QUESTION_TIME_MAX, self.conn.query(sql)).await?.map_err(failed(doing))
     }
 
-    /// Rows from a number on, and up to another; see [`super::select::page`].
-    pub(super) async fn page(&mut self, sql: &str, from: u64, to: Option<u64>) -> Result<Page<'_>> {
+    /// A page of rows, such as [`super::select::page`] asks for.
+    pub(super) async fn page(&mut self, sql: &str, params: impl Into<Params> + Send) -> Result<Page<'_>> {
         const DOING: &str = "reading rows of an outbox";
-        let params: Params = to.map_or_else(|| (from,).into(), |to| (from, to).into());
+        let params = params.into();
         let asked = in_time(RELAY_QUESTION_TIME_MAX, self.conn.exec_iter(sql, params)).await?;
         asked.map(Page).map_err(failed(DOING))
     }

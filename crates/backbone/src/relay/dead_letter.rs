@@ -130,11 +130,19 @@ pub(super) fn shortened(text: &str) -> Cow<'_, str> {
 }
 
 /// The keys whose rows are no longer published, because an earlier one is a dead letter.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Parked {
     keys: BTreeSet<String>,
     bytes: usize,
+    /// Those that were parked since the mark.
+    since_mark: Vec<String>,
+}
+
+impl PartialEq for Parked {
+    fn eq(&self, other: &Self) -> bool {
+        self.keys == other.keys
+    }
 }
 
 impl Parked {
@@ -169,9 +177,31 @@ impl Parked {
         if self.bytes + key.len() > RELAY_PARKED_BYTES_MAX {
             return exceeded("bytes of keys the relay has parked", RELAY_PARKED_BYTES_MAX);
         }
-        self.bytes += key.len();
-        self.keys.insert(key.to_owned());
+        self.restore([key.to_owned()]);
         Ok(())
+    }
+
+    /// Sets the mark.
+    pub(super) fn mark(&mut self) {
+        self.since_mark.clear();
+    }
+
+    /// Takes the keys out that were parked since the mark.
+    pub(super) fn take_back(&mut self) -> Vec<String> {
+        let keys = std::mem::take(&mut self.since_mark);
+        for key in &keys {
+            self.release(key);
+        }
+        keys
+    }
+
+    /// Parks keys again that were taken out.
+    pub(super) fn restore(&mut self, keys: impl IntoIterator<Item = String>) {
+        for key in keys {
+            self.bytes += key.len();
+            self.keys.insert(key.clone());
+            self.since_mark.push(key);
+        }
     }
 
     /// Parks these keys in another set too.
@@ -194,7 +224,8 @@ impl Parked {
 
 impl From<Vec<String>> for Parked {
     fn from(keys: Vec<String>) -> Self {
-        Self { bytes: keys.iter().map(String::len).sum(), keys: keys.into_iter().collect() }
+        let bytes = keys.iter().map(String::len).sum();
+        Self { bytes, keys: keys.into_iter().collect(), since_mark: Vec::new() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::ColumnNames;
-use crate::limits::{RELAY_BATCH_BYTES_MAX, RELAY_BATCH_RECORDS_MAX};
+use crate::limits::{RELAY_BATCH_BYTES_MAX, RELAY_BATCH_RECORDS_MAX, RELAY_PAYLOAD_BYTES_MAX};
 
 /// Where the relay reads, and what.
 #[derive(Clone)]
@@ -26,6 +26,9 @@ pub struct Options {
     pub batch_records_max: usize,
     /// Bytes of records after which a batch is full. A transaction with more is published in pieces.
     pub batch_bytes_max: usize,
+    /// Bytes of a compressed transaction, or event, once it is decompressed. What has more is left out, and its rows
+    /// are read from the outbox tables.
+    pub payload_bytes_max: usize,
 }
 
 impl std::fmt::Debug for Options {
@@ -46,6 +49,7 @@ impl Options {
             heartbeat: Duration::from_secs(1),
             batch_records_max: RELAY_BATCH_RECORDS_MAX,
             batch_bytes_max: RELAY_BATCH_BYTES_MAX,
+            payload_bytes_max: RELAY_PAYLOAD_BYTES_MAX,
         }
     }
 }

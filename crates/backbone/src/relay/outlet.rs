@@ -60,13 +60,11 @@ pub(super) struct Outlet {
 const DEAD_LETTER_BYTES_GUESSED: usize = 64 * 1024;
 
 /// A point in the batch to which it can be taken back.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     records: usize,
     dead: usize,
     bytes: usize,
-    /// The parked keys as they were, if any were parked since.
-    parked: Option<Parked>,
 }
 
 impl Outlet {
@@ -88,8 +86,10 @@ impl Outlet {
         (outlet, Batches(receiver))
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark { records: self.records.len(), dead: self.dead.len(), bytes: self.bytes, parked: None }
+    /// Marks where a transaction begins. There is one mark at a time: the keys that are parked since are known.
+    pub(super) fn mark(&mut self) -> Mark {
+        self.parked.mark();
+        Mark { records: self.records.len(), dead: self.dead.len(), bytes: self.bytes }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -110,14 +110,10 @@ impl Outlet {
         self.gathering.as_ref().is_none_or(|since| since.seconds() >= RELAY_GATHER_TIME_MAX.as_secs_f64())
     }
 
-    /// Adds what becomes of rows. `mark` is that of their transaction.
-    pub(super) fn push(&mut self, changes: &Changes<'_>, mark: &mut Mark) -> Result<()> {
-        let (records, dead, keys) = (self.records.len(), self.dead.len(), self.parked.len());
-        let parked = (!self.parked.is_empty()).then(|| self.parked.clone());
+    /// Adds what becomes of rows.
+    pub(super) fn push(&mut self, changes: &Changes<'_>) -> Result<()> {
+        let (records, dead) = (self.records.len(), self.dead.len());
         self.formatter.push(changes, &mut self.parked, &mut self.records, &mut self.dead)?;
-        if self.parked.len() != keys && mark.parked.is_none() {
-            mark.parked = Some(parked.unwrap_or_default());
-        }
         self.since_ms.get_or_insert(i64::from(changes.event_seconds) * 1_000);
         self.gathering.get_or_insert_with(Stopwatch::start);
         self.bytes += self.records[records..].iter().map(Record::bytes).sum::<usize>();
@@ -126,16 +122,14 @@ impl Outlet {
     }
 
     /// Takes out what was added after `mark`: its transaction is void, or comes again in pieces.
-    pub(super) fn take_back(&mut self, mark: &mut Mark) {
+    pub(super) fn take_back(&mut self, mark: Mark) {
         self.records.truncate(mark.records);
         self.dead.truncate(mark.dead);
         self.bytes = mark.bytes;
         if self.is_empty() {
             self.since_ms = None;
         }
-        if let Some(parked) = mark.parked.take() {
-            self.parked = parked;
-        }
+        self.parked.take_back();
     }
 
     /// Whether anything stands before `mark`.
@@ -165,17 +159,11 @@ impl Outlet {
     ) -> Result<()> {
         let (records, dead) = (self.records.split_off(mark.records), self.dead.split_off(mark.dead));
         let bytes = self.bytes - mark.bytes;
-        let parked = mark.parked.take();
-        let ahead = parked.as_ref().map(|_| self.parked.clone());
-        if let Some(parked) = parked.clone() {
-            self.parked = parked;
-        }
+        let parked = self.parked.take_back();
         self.hand_over(turn, checkpoint).await?;
         (self.records, self.dead, self.bytes) = (records, dead, bytes);
-        if let Some(ahead) = ahead {
-            self.parked = ahead;
-        }
-        *mark = Mark { parked, ..Mark::default() };
+        self.parked.restore(parked);
+        *mark = Mark::default();
         Ok(())
     }
 

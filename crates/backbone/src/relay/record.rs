@@ -17,7 +17,8 @@ pub struct Record {
     pub headers: Vec<(Arc<str>, Option<Vec<u8>>)>,
     /// Epoch milliseconds; `None` leaves the time to the sink.
     pub timestamp_ms: Option<i64>,
-    /// Identity of the event, as text: what doubles are told by after a purge, and what a dead letter names.
+    /// Identity of the event, as text: what a dead letter names. Empty where the record has several rows, or its table
+    /// has no such column.
     pub event_id: Arc<str>,
     /// The unit of order, as text, whatever the format makes of it: a dead letter parks it. Empty where
     /// the record has rows of several keys, or its table has no such column.

@@ -3,37 +3,36 @@
 //! Transactions do not commit in the order of their numbers: 7 may come after 9. So the largest number
 //! alone does not say what is missing; the numbers below it that have not come are remembered, until
 //! they are so old that no open transaction can still hold them.
+//!
+//! How old they are is told by samples: at that time the largest number was this one, so whatever is missing
+//! below it is missing since then at least. Gaps are joined where there are too many, but never over a
+//! sample. So each of them grows old and is forgotten in the end, however many there are.
+
+mod gap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{RELAY_GAP_AGE_MAX, RELAY_GAPS_MAX};
+pub use self::gap::{Gap, Known};
+use crate::limits::{RELAY_GAP_AGE_MAX, RELAY_GAP_SAMPLE_GAP, RELAY_GAPS_MAX};
 
 /// A set of numbers: all up to the largest one, but for the gaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// The largest number; 0 before there was any.
     pub max: u64,
-    /// Ranges below it that have not come, in rising order and apart from each other.
+    /// What has not come below it, in rising order and apart from each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gaps: Vec<Gap>,
-}
-
-/// Numbers that have not come: `from` and `to` are among them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
-    /// The first one.
-    pub from: u64,
-    /// The last one.
-    pub to: u64,
-    /// When it was noticed, by the server's clock, in epoch milliseconds.
-    since_ms: i64,
+    /// What the largest number was at a time, in epoch milliseconds; both rise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    samples: Vec<(i64, u64)>,
 }
 
 impl Seen {
-    /// Whether the number was published. Where gaps had to be joined it may say no of one that was;
-    /// of one that was not it says yes only if its gap was forgotten for its age.
+    /// Whether the number was published. Within a blur it says no of one that was; of one that was not it
+    /// says yes only if its gap was forgotten for its age.
     pub fn contains(&self, number: u64) -> bool {
-        number <= self.max && self.gap_of(number).is_err()
+        number <= self.max && self.gap_of(number).map_or(true, |at| self.gaps[at].has(number))
     }
 
     /// What has not come, in rising order.
@@ -41,28 +40,57 @@ impl Seen {
         &self.gaps
     }
 
-    /// Adds a number that was published at `now_ms`.
-    pub fn insert(&mut self, number: u64, now_ms: i64) {
+    /// Adds a number that was published.
+    pub fn insert(&mut self, number: u64) {
         if number > self.max {
             if number > self.max + 1 {
-                self.gaps.push(Gap { from: self.max + 1, to: number - 1, since_ms: now_ms });
-                self.bound();
+                self.gaps.push(Gap::hole(self.max + 1, number - 1));
+                self.join(self.gaps.len() - 1, 1);
             }
             self.max = number;
             return;
         }
         let Ok(at) = self.gap_of(number) else { return };
-        let gap = self.gaps[at];
-        let low = (gap.from < number).then(|| Gap { to: number - 1, ..gap });
-        let high = (number < gap.to).then(|| Gap { from: number + 1, ..gap });
-        self.gaps.splice(at..=at, low.into_iter().chain(high));
-        self.bound();
+        if self.gaps[at].has(number) {
+            return;
+        }
+        let left = self.gaps[at].without(number);
+        let count = left.len();
+        self.gaps.splice(at..=at, left);
+        self.join(at, count);
     }
 
-    /// Forgets gaps that are older than any transaction may be: the numbers were rolled back.
+    /// Notes that the row with a number is gone, so that those left can be counted.
+    pub fn remove(&mut self, number: u64) {
+        if let Some(at) = self.gap_of(number).ok().filter(|_| number <= self.max) {
+            self.gaps[at] = self.gaps[at].less_one();
+        }
+    }
+
+    /// Takes it that no number of the blurs in a range has come: they are read again, all of them.
+    pub(super) fn forget(&mut self, from: u64, to: u64) {
+        let is_blur = |gap: &Gap| matches!(gap.known(), Known::Blur { .. });
+        for gap in self.gaps.iter_mut().filter(|gap| gap.from <= to && gap.to >= from && is_blur(gap)) {
+            *gap = Gap::hole(gap.from, gap.to);
+        }
+    }
+
+    /// Forgets gaps that are older than any transaction may be: the numbers were rolled back. `now_ms` is how
+    /// far the reading has come, in epoch milliseconds.
     pub fn age(&mut self, now_ms: i64) {
-        let oldest = now_ms - i64::try_from(RELAY_GAP_AGE_MAX.as_millis()).unwrap_or(i64::MAX);
-        self.gaps.retain(|gap| gap.since_ms >= oldest);
+        let millis = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let oldest = now_ms.saturating_sub(millis(RELAY_GAP_AGE_MAX));
+        // A clock that was ahead and is right again must not keep gaps for as long.
+        self.samples.retain(|(at, _)| at.saturating_sub(now_ms) <= millis(RELAY_GAP_AGE_MAX));
+        let old = self.samples.iter().take_while(|(at, _)| *at <= oldest).count();
+        if let Some((_, max)) = self.samples.drain(..old).next_back() {
+            self.gaps = self.gaps.iter().filter_map(|gap| gap.above(max)).collect();
+        }
+        let is_due =
+            |(at, max): &(i64, u64)| *max < self.max && now_ms.saturating_sub(*at) >= millis(RELAY_GAP_SAMPLE_GAP);
+        if !self.gaps.is_empty() && self.samples.last().is_none_or(is_due) {
+            self.samples.push((now_ms, self.max));
+        }
     }
 
     fn gap_of(&self, number: u64) -> Result<usize, usize> {
@@ -73,73 +101,43 @@ impl Seen {
         })
     }
 
-    /// Joins the two gaps that are nearest to each other if there are too many. What lies between them
-    /// counts as not published: to publish it again does no harm, to leave it out would.
-    fn bound(&mut self) {
+    /// Makes combs of the gaps at a place and of their neighbours, then blurs of those that are nearest to
+    /// each other, as long as there are too many.
+    fn join(&mut self, at: usize, count: usize) {
+        let (mut left, mut right) = (at.saturating_sub(1), at + count);
+        while left < right.min(self.gaps.len().saturating_sub(1)) {
+            match self.gaps[left].comb(&self.gaps[left + 1]) {
+                Some(comb) => {
+                    self.replace_two(left, comb);
+                    right -= 1;
+                    // It may fit the one before now.
+                    left = left.saturating_sub(1);
+                }
+                None => left += 1,
+            }
+        }
         while self.gaps.len() > RELAY_GAPS_MAX {
             let distance = |at: &usize| self.gaps[at + 1].from - self.gaps[*at].to;
-            let Some(at) = (0..self.gaps.len() - 1).min_by_key(distance) else { return };
-            let next = self.gaps.remove(at + 1);
-            self.gaps[at].to = next.to;
-            self.gaps[at].since_ms = self.gaps[at].since_ms.max(next.since_ms);
+            let may_join = |at: &usize| !self.is_parted(self.gaps[*at].from, self.gaps[at + 1].to);
+            let nearest = (0..self.gaps.len() - 1).filter(may_join).min_by_key(distance);
+            // Samples are far fewer than gaps may be, so there are two between the same ones.
+            let Some(at) = nearest else { return };
+            let blur = self.gaps[at].blur(&self.gaps[at + 1]);
+            self.replace_two(at, blur);
         }
+    }
+
+    fn replace_two(&mut self, at: usize, one: Gap) {
+        self.gaps.remove(at + 1);
+        self.gaps[at] = one;
+    }
+
+    /// Whether a sample lies between two numbers.
+    fn is_parted(&self, from: u64, to: u64) -> bool {
+        let first = self.samples.partition_point(|(_, max)| *max < from);
+        self.samples.get(first).is_some_and(|(_, max)| *max < to)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_late_lower_number_is_not_taken_for_one_that_was_published() {
-        let mut seen = Seen::default();
-        for number in [1, 2, 9, 10, 7] {
-            seen.insert(number, 0);
-        }
-        let ranges: Vec<_> = seen.gaps().iter().map(|gap| (gap.from, gap.to)).collect();
-        assert_eq!((seen.max, ranges), (10, vec![(3, 6), (8, 8)]));
-        assert!(seen.contains(7) && !seen.contains(8) && !seen.contains(11));
-    }
-
-    #[test]
-    fn numbers_that_were_rolled_back_are_forgotten_in_the_end() {
-        let mut seen = Seen::default();
-        seen.insert(5, 0);
-        seen.age(RELAY_GAP_AGE_MAX.as_millis() as i64);
-        assert_eq!(seen.gaps().len(), 1);
-        seen.age(RELAY_GAP_AGE_MAX.as_millis() as i64 + 1);
-        assert!(seen.gaps().is_empty());
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_that_was_not_published_counts_as_published(
-            numbers in proptest::collection::hash_set(1_u64..5_000, 0..2_000)
-        ) {
-            let mut seen = Seen::default();
-            for number in &numbers {
-                seen.insert(*number, 0);
-            }
-            prop_assert!(seen.gaps().len() <= RELAY_GAPS_MAX);
-            prop_assert!(seen.gaps().windows(2).all(|pair| pair[0].to + 1 < pair[1].from));
-            for number in 1..=5_001 {
-                prop_assert!(!seen.contains(number) || numbers.contains(&number));
-            }
-        }
-
-        #[test]
-        fn what_was_published_counts_so_while_the_gaps_are_few(
-            numbers in proptest::collection::vec(1_u64..200, 0..300)
-        ) {
-            let mut seen = Seen::default();
-            for number in &numbers {
-                seen.insert(*number, 0);
-            }
-            for number in 1..=201 {
-                prop_assert_eq!(seen.contains(number), numbers.contains(&number));
-            }
-        }
-    }
-}
+mod tests;

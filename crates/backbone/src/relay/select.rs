@@ -9,9 +9,12 @@ use tidings_event::{
 };
 
 use super::{
+    Gap,
     change::{Changes, Table},
+    connection::Connection,
     definition::{Described, Reading},
     options::OutboxTable,
+    seen::Known,
     server::quoted,
 };
 use crate::{Error, Result};
@@ -35,11 +38,66 @@ pub(super) fn columns_of(alias: &str, columns: &[Described]) -> String {
     columns.iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// The statement for a page of rows from a number on, in the order of numbers.
-pub(super) fn page(outbox: &OutboxTable, described: &[Described], has_end: bool, rows: u64) -> String {
+/// Rows by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    pub(super) from: u64,
+    /// The last number; none for all that follow.
+    pub(super) to: Option<u64>,
+    /// Of each period, counted from a number on, only so many.
+    pub(super) comb: Option<Comb>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Comb {
+    start: u64,
+    hole: u64,
+    period: u64,
+}
+
+impl Range {
+    /// Rows that would fill a gap.
+    pub(super) fn of(gap: &Gap) -> Self {
+        let comb = match gap.known() {
+            Known::Comb { hole, period } => Some(Comb { start: gap.from, hole, period }),
+            Known::Hole | Known::Blur { .. } => None,
+        };
+        Self { from: gap.from, to: Some(gap.to), comb }
+    }
+
+    /// The condition, and what [`Range::params`] are for.
+    fn condition(&self, seq: &str) -> String {
+        let mut condition = format!("{seq} >= ?");
+        if self.to.is_some() {
+            condition.push_str(&format!(" AND {seq} <= ?"));
+        }
+        if self.comb.is_some() {
+            condition.push_str(&format!(" AND MOD({seq} - ?, ?) < ?"));
+        }
+        condition
+    }
+
+    pub(super) fn params(&self) -> Vec<Answer> {
+        let mut params = vec![self.from.into()];
+        params.extend(self.to.map(Answer::from));
+        params.extend(self.comb.into_iter().flat_map(|comb| [comb.start, comb.period, comb.hole]).map(Answer::from));
+        params
+    }
+}
+
+/// The statement for a page of rows in a range, in the order of numbers.
+pub(super) fn page(outbox: &OutboxTable, described: &[Described], range: &Range, rows: u64) -> String {
     let (table, seq) = (quoted(&outbox.database, &outbox.name), name(&outbox.columns.seq));
-    let end = if has_end { format!(" AND {seq} <= ?") } else { String::new() };
-    format!("SELECT {} FROM {table} AS outbox WHERE {seq} >= ?{end} ORDER BY {seq} LIMIT {rows}", columns(described))
+    let (columns, condition) = (columns(described), range.condition(&seq));
+    format!("SELECT {columns} FROM {table} AS outbox WHERE {condition} ORDER BY {seq} LIMIT {rows}")
+}
+
+/// How many rows there are from a number to another.
+pub(super) async fn count(connection: &mut Connection, outbox: &OutboxTable, from: u64, to: u64) -> Result<u64> {
+    let (table, seq) = (quoted(&outbox.database, &outbox.name), name(&outbox.columns.seq));
+    let sql = format!("SELECT COUNT(*) FROM {table} WHERE {seq} BETWEEN ? AND ?");
+    let count: Option<(u64,)> = connection.first("counting rows of an outbox", &sql, (from, to)).await?;
+    Ok(count.map_or(0, |(count,)| count))
 }
 
 /// The table as those columns make it.

@@ -1,6 +1,8 @@
 //! What the source must be set up like, and what to change where it is not.
 
-use std::collections::HashMap;
+mod names;
+
+use std::{collections::HashMap, sync::Arc};
 
 use tidings_binlog::Flavor;
 
@@ -37,9 +39,11 @@ struct Findings {
 
 /// Looks whether the source can feed the relay. What only could be better is logged.
 ///
+/// Answers the tables by the names that the binlog has for them.
+///
 /// # Errors
 /// [`Error::SourceSettings`] with all that must be changed at once; or the source cannot be reached.
-pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -> Result<()> {
+pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -> Result<Arc<[OutboxTable]>> {
     let mut findings = Findings::default();
     let variables = variables(connection).await?;
     let value = |name: &str| variables.get(name).map_or("", String::as_str);
@@ -48,14 +52,17 @@ pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -
         rights(connection, &mut findings).await?;
         filters(connection, tables, &mut findings).await?;
     }
+    let mut named = Vec::with_capacity(tables.len());
     for table in tables {
-        readable(connection, table, &mut findings).await?;
+        if readable(connection, table, &mut findings).await? {
+            named.push(names::in_the_binlog(connection, table, &mut findings.changes).await?);
+        }
     }
     for advice in findings.advice {
         tracing::warn!(advice, "the relay's source could be set up better");
     }
     match findings.changes.is_empty() {
-        true => Ok(()),
+        true => Ok(named.into()),
         false => Err(Error::SourceSettings { changes: findings.changes }),
     }
 }
@@ -160,11 +167,12 @@ async fn filters(connection: &mut Connection, tables: &[OutboxTable], findings: 
     Ok(())
 }
 
-async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &mut Findings) -> Result<()> {
+/// Whether the user may read an outbox table.
+async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &mut Findings) -> Result<bool> {
     let (database, name) = (&table.database, &table.name);
     let look = format!("SELECT 1 FROM {} LIMIT 1", quoted(database, name));
     let change = match connection.text_rows("looking for an outbox table", &look).await {
-        Ok(_) => return Ok(()),
+        Ok(_) => return Ok(true),
         Err(error) => match server_code(&error) {
             Some(DATABASE_DENIED | TABLE_DENIED) => {
                 format!("the user may not read the outbox: `GRANT SELECT ON {} TO ...`", quoted(database, name))
@@ -176,7 +184,7 @@ async fn readable(connection: &mut Connection, table: &OutboxTable, findings: &m
         },
     };
     findings.changes.push(change);
-    Ok(())
+    Ok(false)
 }
 
 /// A name for a statement.
@@ -205,7 +213,45 @@ pub(super) async fn has_gtids(connection: &mut Connection) -> Result<bool> {
     Ok(mode.is_some_and(|(mode,)| mode == "ON"))
 }
 
-/// Where the source's binlog ends now: all that is committed later comes after it.
+/// A place in the source's binlog before which all that was committed can be seen in its tables.
+///
+/// A transaction is in the binlog before its rows can be seen, and may be so for long: the server could be waiting
+/// for a replica's word. MariaDB tells the place that goes with a snapshot. MySQL counts a GTID as executed once its
+/// rows can be seen; without GTIDs it does not tell at all, and whoever reads tables has to look twice.
+///
+/// # Errors
+/// As [`end`].
+pub(super) async fn visible(connection: &mut Connection) -> Result<Position> {
+    if connection.flavor == Flavor::Mysql {
+        return end(connection).await;
+    }
+    const DOING: &str = "asking how far the source's tables are";
+    connection.run(DOING, "START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
+    let rows = connection.text_rows(DOING, "SHOW STATUS LIKE 'binlog_snapshot_%'").await;
+    connection.run(DOING, "COMMIT").await?;
+    let rows = rows?;
+    let value = |name: &str| {
+        let is_it =
+            |row: &&mysql_async::Row| row.get::<String, _>(0).is_some_and(|found| found.eq_ignore_ascii_case(name));
+        rows.iter().find(is_it).and_then(|row| row.get::<String, _>(1)).filter(|value| !value.is_empty())
+    };
+    let place = (value("binlog_snapshot_file"), value("binlog_snapshot_position").and_then(|text| text.parse().ok()));
+    let (Some(file), Some(offset)) = place else {
+        // Nothing was committed since the server was started: what is in its binlog can be seen.
+        return end(connection).await;
+    };
+    let gtid = gtid_of_mariadb(connection, &file, offset).await?;
+    Ok(Position { gtid, file, offset })
+}
+
+/// What MariaDB had executed at a place. Its variable could be ahead of that by now.
+async fn gtid_of_mariadb(connection: &mut Connection, file: &str, offset: u64) -> Result<String> {
+    let sql = "SELECT BINLOG_GTID_POS(?, ?)";
+    let gtid: Option<(Option<String>,)> = connection.first("asking for a GTID", sql, (file, offset)).await?;
+    Ok(gtid.and_then(|(gtid,)| gtid).unwrap_or_default())
+}
+
+/// Where the source's binlog ends now: all that is written to it later comes after it.
 ///
 /// # Errors
 /// When the source cannot be reached, the user may not ask, or the binlog is off.
@@ -218,12 +264,7 @@ pub(super) async fn end(connection: &mut Connection) -> Result<Position> {
         // Where GTIDs were turned off, the set is still told, and says nothing any more.
         Flavor::Mysql if !has_gtids => String::new(),
         Flavor::Mysql => row.get::<Option<String>, usize>(4).flatten().unwrap_or_default().replace(['\n', ' '], ""),
-        // The variable could be ahead of the file by now; the function is asked about the very place.
-        Flavor::Mariadb => connection
-            .first::<(Option<String>,)>("asking for a GTID", "SELECT BINLOG_GTID_POS(?, ?)", (&file, offset))
-            .await?
-            .and_then(|(gtid,)| gtid)
-            .unwrap_or_default(),
+        Flavor::Mariadb => gtid_of_mariadb(connection, &file, offset).await?,
     };
     Ok(Position { gtid, file, offset })
 }

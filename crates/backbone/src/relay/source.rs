@@ -1,7 +1,7 @@
 //! The source of a relay: a task that reads the database and hands batches over, whatever happens to the
 //! database meanwhile.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Batch, Batches, Checkpoint, FirstStart, Formatter, Handle, Options, Refusal,
     backoff::Backoff,
-    binlog::{Reader, RowsMissing},
+    binlog::Reader,
     connection::Address,
     outlet::Outlet,
     recover::Begin,
     server,
     status::{Live, State},
 };
-use crate::{Clock, Error, Result};
+use crate::{Clock, Error, Result, clock::Stopwatch, limits::RELAY_TABLE_LOOK_GAP};
 
 /// Batches of what is committed to the outbox tables, from a checkpoint on.
 ///
@@ -61,6 +61,7 @@ impl Source {
             begin: is_first.then_some(first_start),
             backoff: Backoff::new(),
             is_checked: false,
+            since_look: None,
             shutdown: shutdown.clone(),
         };
         Ok(Self { batches, task: Some(tokio::spawn(task.run())), shutdown, handle })
@@ -126,6 +127,8 @@ struct Task {
     begin: Option<FirstStart>,
     backoff: Backoff,
     is_checked: bool,
+    /// Since the tables were read last because of what the binlog does not tell.
+    since_look: Option<Stopwatch>,
     shutdown: CancellationToken,
 }
 
@@ -160,7 +163,7 @@ impl Task {
         let mut connection = self.reader.address.connect().await?;
         let flavor = connection.flavor;
         if !self.is_checked {
-            server::check(&mut connection, &self.reader.outboxes).await?;
+            self.reader.outboxes = server::check(&mut connection, &self.reader.outboxes).await?;
             self.is_checked = true;
         }
         if let Some(first_start) = self.begin {
@@ -171,13 +174,16 @@ impl Task {
             self.reader.recover(&mut connection, "this is the relay's first start".to_owned(), begin).await?;
             self.begin = None;
         } else if self.reader.is_reading_tables() {
-            self.reader.recover(&mut connection, String::new(), Begin::Again).await?;
+            self.reader.recover(&mut connection, String::new(), Begin::Noted).await?;
         }
         drop(connection);
         match self.reader.read(flavor, &mut self.backoff).await {
-            Ok(RowsMissing(reason)) => {
+            Ok(missing) => {
+                // Noted before all else: should anything fail from here on, the next round reads the tables.
+                self.reader.note_missing(missing).await?;
+                self.pause_between_looks().await;
                 let mut connection = self.reader.address.connect().await?;
-                self.reader.recover(&mut connection, reason, Begin::Here).await
+                self.reader.recover(&mut connection, String::new(), Begin::Noted).await
             }
             Err(Error::BinlogRefused {
                 position,
@@ -185,12 +191,31 @@ impl Task {
                 source,
             }) => {
                 let reason = format!("the source does not give its binlog from {position} ({refusal}): {source}");
-                tracing::error!(position, reason, "what the binlog does not give any more is read from the outbox");
-                let mut connection = self.reader.address.connect().await?;
-                self.reader.recover(&mut connection, reason, Begin::Table).await
+                self.begin_anew(reason).await
+            }
+            // Servers give their binlog from within a statement, too.
+            Err(Error::Binlog { place, source: source @ tidings_binlog::Error::NoTableMap { .. } }) => {
+                self.begin_anew(format!("{place} is no place between two transactions: {source}")).await
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// What was not published is read from the outbox tables, since the binlog does not tell of it.
+    async fn begin_anew(&mut self, reason: String) -> Result<()> {
+        tracing::error!(reason, "what the binlog does not give any more is read from the outbox");
+        let mut connection = self.reader.address.connect().await?;
+        self.reader.recover(&mut connection, reason, Begin::Table).await
+    }
+
+    /// Beside a server whose clients go on writing statements, the tables are not read all the time. One look is
+    /// enough for all that was committed before it.
+    async fn pause_between_looks(&mut self) {
+        if let Some(since) = &self.since_look {
+            let passed = Duration::from_secs_f64(since.seconds());
+            tokio::time::sleep(RELAY_TABLE_LOOK_GAP.saturating_sub(passed)).await;
+        }
+        self.since_look = Some(Stopwatch::start());
     }
 
     async fn back_off(&mut self, error: &Error) {

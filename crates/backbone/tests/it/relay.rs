@@ -1,10 +1,15 @@
 //! The relay's source against real servers: what is committed comes, once, in order, whatever happens.
 
 mod failover;
+mod hard;
+mod names;
 mod outage;
 mod path;
 mod poll;
+mod refusals;
 mod servers;
+mod statements;
+mod steps;
 mod tables;
 mod transactions;
 mod whole;

@@ -51,7 +51,8 @@ fn offset(text: &str) -> Option<i32> {
 ///   `5.5000` stays. The server keeps digits in groups of nine; of the last and incomplete group after the
 ///   point Canal writes all or, where they are all zero, none (`LogBuffer.getDecimal`).
 /// - BINARY, VARBINARY, BLOB and GEOMETRY: each byte is the character of its number, U+0000 to U+00FF
-///   (ISO-8859-1). Zero bytes at the end of a BINARY, which the binlog leaves out, are not restored.
+///   (ISO-8859-1). Zero bytes at the end of a BINARY, which the binlog leaves out and Canal does not restore, are left
+///   out wherever the value comes from.
 /// - CHAR, VARCHAR and TEXT as they are; bytes in them are read as UTF-8, what is none being U+FFFD.
 /// - ENUM the index of its label, SET and BIT the number of their bits, YEAR four digits.
 /// - DATE, TIME, DATETIME and TIMESTAMP as `YYYY-MM-DD hh:mm:ss.f` with exactly the declared digits after
@@ -69,6 +70,7 @@ pub fn text<'a>(column: &Column, value: &'a Value<'a>, zone: Zone) -> Option<Cow
         Value::Text(text) if is_binary(column.kind) => latin1(text.as_bytes()),
         Value::Text(text) => Cow::Borrowed(text),
         Value::Bytes(bytes) if is_text(column.kind) => String::from_utf8_lossy(bytes),
+        Value::Bytes(bytes) if column.binary_length().is_some() => latin1(without_padding(bytes)),
         Value::Bytes(bytes) | Value::Geometry(bytes) => latin1(bytes),
         Value::Year(year) => written(|out| number_of(out, u64::from(*year), 4)),
         Value::Date(date) => written(|out| write_date(out, *date)),
@@ -78,6 +80,12 @@ pub fn text<'a>(column: &Column, value: &'a Value<'a>, zone: Zone) -> Option<Cow
             written(|out| write_moment(out, local(*seconds, *micros, zone), column.fraction))
         }
     })
+}
+
+/// What the binlog holds of a BINARY.
+fn without_padding(bytes: &[u8]) -> &[u8] {
+    let length = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    &bytes[..length]
 }
 
 /// The `java.sql.Types` number that goes with a value.

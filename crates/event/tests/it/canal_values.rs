@@ -89,6 +89,10 @@ fn texts_are_decoded_and_bytes_are_not() {
     }
     // The binlog leaves zero bytes at the end of BINARY out, and so does Canal.
     assert_shown("binary(16)", &Value::Bytes((&[1, 2][..]).into()), "\u{1}\u{2}", 2004);
+    // A row that was read from the table has them, and is shown as the same.
+    assert_shown("binary(4)", &Value::Bytes((&[1, 0, 2, 0][..]).into()), "\u{1}\0\u{2}", 2004);
+    assert_shown("binary(2)", &Value::Bytes((&[0, 0][..]).into()), "", 2004);
+    assert_shown("varbinary(4)", &Value::Bytes((&[1, 0][..]).into()), "\u{1}\0", 2004);
     assert_shown("uuid", &Value::Text("01a227ea-0223-75a5".into()), "01a227ea-0223-75a5", 1);
 }
 

@@ -19,7 +19,6 @@ use super::{
 };
 use crate::{
     Error, Result,
-    limits::RELAY_PAYLOAD_BYTES_MAX,
     relay::{Partial, Position, Refusal, outlet::is_void},
 };
 
@@ -60,7 +59,7 @@ impl Reader {
         let number = server_id(&format!("{} detour", self.server_id));
         let mut side = Side {
             stream: Stream::open(&self.address, &place, number, self.heartbeat).await?,
-            decoder: Decoder::new(flavor).limit_uncompressed(RELAY_PAYLOAD_BYTES_MAX),
+            decoder: Decoder::new(flavor).limit_uncompressed(self.payload_bytes_max),
             tables: Tables::new(self.address.clone(), self.outboxes.clone()),
             place,
             detour,
@@ -71,7 +70,10 @@ impl Reader {
             match self.side_step(&mut side).await {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
-                Err(error @ Error::BinlogRefused { refusal: Refusal::Purged | Refusal::BadPosition, .. }) => {
+                Err(
+                    error @ (Error::BinlogRefused { refusal: Refusal::Purged | Refusal::BadPosition, .. }
+                    | Error::Binlog { source: tidings_binlog::Error::TooLarge { .. }, .. }),
+                ) => {
                     let (gtid, error) = (&side.detour.gtid, Error::chain(&error));
                     return Ok(Some(format!("the transaction {gtid} cannot be read again: {error}")));
                 }
@@ -87,7 +89,7 @@ impl Reader {
         let Event::TransactionPayload(payload) = &event else {
             return self.side_event(side, &header, event).await;
         };
-        let bytes = payload.events(RELAY_PAYLOAD_BYTES_MAX).map_err(at(&side.place))?;
+        let bytes = payload.events(self.payload_bytes_max).map_err(at(&side.place))?;
         for inner in Events::new(&bytes) {
             let (inner, body) = inner.map_err(at(&side.place))?;
             let event = side.decoder.decode_inner(&inner, body).map_err(at(&side.place))?;
@@ -123,21 +125,21 @@ impl Reader {
     async fn side_rows(&mut self, side: &mut Side, header: &Header, rows: &tidings_binlog::Rows<'_>) -> Result<()> {
         let (Some(before), Some(known)) = (side.rows, side.tables.outbox(rows.table())) else { return Ok(()) };
         let is_joining = self.checkpoint.recovery.is_some();
-        let now = self.clock.now().0;
+        let change = rows.change();
         let seen = self.checkpoint.seen(&self.outboxes[known.index].full_name());
         let is_wanted = |row: u64, number: Option<u64>| {
             let row = before + row;
             let is_repeated = is_joining && number.is_some_and(|number| seen.contains(number));
             let is_wanted = row >= side.skip && !is_void(&side.detour.void, row) && !is_repeated;
             if let Some(number) = number.filter(|_| is_wanted) {
-                seen.insert(number, now);
+                rows::note(seen, change, number);
             }
             is_wanted
         };
         let origin = Origin { gtid: &side.detour.gtid, file: &side.place.file, position: header.next_position.into() };
-        let (outlet, mut mark) = (&mut self.outlet, Default::default());
+        let outlet = &mut self.outlet;
         let (count, pushed) =
-            rows::with_changes(rows, &known, header, origin, is_wanted, |changes| outlet.push(changes, &mut mark))
+            rows::with_changes(rows, &known, header, origin, is_wanted, |changes| outlet.push(changes))
                 .map_err(at(&side.place))?;
         pushed.transpose()?;
         let rows = before + count;

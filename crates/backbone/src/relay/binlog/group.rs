@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use tidings_binlog::{Event, Query, Statement, Xid};
+use tidings_binlog::{Change, Event, Query, Statement, Xid};
 
 use super::place::Gtid;
 use crate::relay::outlet::Mark;
@@ -18,8 +18,8 @@ pub(super) struct Group {
     pub(super) rows: u64,
     /// Where in the batch it begins.
     pub(super) mark: Mark,
-    /// The outbox and the value of its `seq` column of each row in the batch.
-    pub(super) numbers: Vec<(usize, u64)>,
+    /// The outbox of each row in the batch, what happened to it, and the value of its `seq` column.
+    pub(super) numbers: Vec<(usize, Change, u64)>,
     /// Why rows of it must be read from the table, if they must.
     pub(super) missing: Option<String>,
     /// It did not fit a batch: what it holds is read again once it is known to have committed.
@@ -149,7 +149,9 @@ fn savepoint(sql: &[u8]) -> Vec<u8> {
 
 /// Whether a statement changes rows, so that it should have come as rows.
 fn changes_rows(sql: &[u8]) -> bool {
-    const WORDS: [&[u8]; 8] = [b"INSERT", b"REPLACE", b"UPDATE", b"DELETE", b"LOAD", b"WITH", b"CALL", b"EXECUTE"];
+    // A server writes a function that was called, in a SET say, as a SELECT of it.
+    const WORDS: [&[u8]; 10] =
+        [b"INSERT", b"REPLACE", b"UPDATE", b"DELETE", b"LOAD", b"WITH", b"CALL", b"EXECUTE", b"SELECT", b"DO"];
     let text = without_preamble(sql);
     let end = text.iter().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
     WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
@@ -181,12 +183,26 @@ mod tests {
 
     #[test]
     fn statements_that_change_rows_are_told_from_those_that_do_not() {
-        for sql in
-            ["INSERT INTO t VALUES (1)", " /* hint */ insert ignore t", "LOAD DATA INFILE 'x'", "replace t", "UPDATE t"]
-        {
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            " /* hint */ insert ignore t",
+            "LOAD DATA INFILE 'x'",
+            "replace t",
+            "UPDATE t",
+            "SELECT `a`.`f`()",
+            "DO f()",
+        ] {
             assert!(changes_rows(sql.as_bytes()), "{sql}");
         }
-        for sql in ["CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT", "INSERTION", "/* open", "", "GRANT ALL"] {
+        for sql in [
+            "CREATE TABLE t (a INT)",
+            "ALTER TABLE t ADD b INT",
+            "INSERTION",
+            "/* open",
+            "",
+            "GRANT ALL",
+            "DROP TABLE t",
+        ] {
             assert!(!changes_rows(sql.as_bytes()), "{sql}");
         }
     }

@@ -126,6 +126,18 @@ impl Place {
     }
 }
 
+/// Whether a position is known to be behind all that a server has executed, as it says in its own words. Where one of
+/// both has no GTIDs, nobody knows.
+pub(crate) fn has_read(flavor: Flavor, position: &Position, executed: &str) -> bool {
+    let executed = Position { gtid: executed.replace(['\n', ' '], ""), ..Position::default() };
+    match (Place::parse(flavor, position), Place::parse(flavor, &executed)) {
+        (Ok(place), Ok(executed)) if !place.executed.is_empty() && !executed.executed.is_empty() => {
+            place.is_at_or_after(&executed)
+        }
+        _ => false,
+    }
+}
+
 /// The number at the end of the name of a binlog file: the names themselves do not sort once the
 /// numbers have seven digits.
 fn file_number(file: &str) -> u64 {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Clock, Error, Result,
     clock::Stopwatch,
-    limits::{RELAY_PAYLOAD_BYTES_MAX, RELAY_QUIET_CHECKPOINT_GAP},
+    limits::{RELAY_GAP_AGE_MAX, RELAY_QUIET_CHECKPOINT_GAP},
     relay::{
         Checkpoint,
         backoff::Backoff,
@@ -40,6 +40,7 @@ pub(in crate::relay) struct Reader {
     since_handed_over: Stopwatch,
     pub(super) server_id: u32,
     pub(super) heartbeat: Duration,
+    pub(super) payload_bytes_max: usize,
 }
 
 /// What one stream knows.
@@ -53,6 +54,8 @@ pub(super) struct Session {
     pub(super) flavor: Flavor,
     /// While the stream is being joined after rows were read from the tables: how far that may matter.
     pub(super) joining_until: Option<Place>,
+    /// All that was committed before it was read from the tables already.
+    pub(super) covered: Option<Place>,
     pub(super) has_warned_of_statements: bool,
     /// Whether the source gives the stream: an event of the binlog itself has come.
     is_given: bool,
@@ -61,7 +64,18 @@ pub(super) struct Session {
 /// A stream is left because the binlog does not tell of some rows: they must be read from the outbox
 /// tables. The checkpoint stands behind their transaction.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::relay) struct RowsMissing(pub(in crate::relay) String);
+pub(in crate::relay) struct RowsMissing {
+    /// Why.
+    pub(in crate::relay) reason: String,
+    /// Whether they were read already, by a server that could not tell what can be seen.
+    pub(in crate::relay) is_second_look: bool,
+}
+
+impl RowsMissing {
+    pub(super) fn because(reason: String) -> Self {
+        Self { reason, is_second_look: false }
+    }
+}
 
 impl Reader {
     pub(in crate::relay) fn new(
@@ -84,6 +98,7 @@ impl Reader {
             since_handed_over: Stopwatch::start(),
             server_id: server_id(&options.group),
             heartbeat: options.heartbeat,
+            payload_bytes_max: options.payload_bytes_max,
         }
     }
 
@@ -116,14 +131,16 @@ impl Reader {
         let parse = |position| Place::parse(flavor, position).map_err(at("the relay's checkpoint"));
         let place = parse(&self.checkpoint.position)?;
         let until = self.checkpoint.recovery.as_ref().and_then(|recovery| recovery.until.as_ref());
+        let covered = self.checkpoint.recovery.as_ref().and_then(|recovery| recovery.covered.as_ref());
         Ok(Session {
             stream: Stream::open(&self.address, &place, self.server_id, self.heartbeat).await?,
-            decoder: Decoder::new(flavor).limit_uncompressed(RELAY_PAYLOAD_BYTES_MAX),
+            decoder: Decoder::new(flavor).limit_uncompressed(self.payload_bytes_max),
             tables: Tables::new(self.address.clone(), self.outboxes.clone()),
             place,
             group: None,
             flavor,
             joining_until: until.map(parse).transpose()?,
+            covered: covered.map(parse).transpose()?,
             has_warned_of_statements: false,
             is_given: false,
         })
@@ -194,9 +211,13 @@ impl Reader {
 
     fn stamp(&mut self) {
         self.since_handed_over = Stopwatch::start();
-        // While rows are read from the tables, what has not come may be in the stream that follows.
-        if self.checkpoint.recovery.is_none() {
-            let now = self.clock.now().0;
+        // While rows are read from the tables, what has not come may be in the stream that follows. So it may
+        // while the stream is far behind: of what was committed since, it has not told yet.
+        let now = self.clock.now().0;
+        let behind = now.saturating_sub(self.checkpoint.at_ms);
+        if self.checkpoint.recovery.is_none()
+            && u128::from(behind.max(0).unsigned_abs()) <= RELAY_GAP_AGE_MAX.as_millis() / 2
+        {
             self.checkpoint.tables.iter_mut().for_each(|table| table.seen.age(now));
         }
     }
@@ -215,11 +236,21 @@ impl Reader {
         header: &Header,
         received: &Received,
     ) -> Result<Option<RowsMissing>> {
-        let event = session.decoder.decode(header, received.body()).map_err(at(&session.place))?;
+        let event = match session.decoder.decode(header, received.body()) {
+            Ok(event) => event,
+            Err(error) => return session.leave_out(error).map(|()| None),
+        };
         let Event::TransactionPayload(payload) = &event else {
             return self.decoded(session, header, event).await;
         };
-        let bytes = payload.events(RELAY_PAYLOAD_BYTES_MAX).map_err(at(&session.place))?;
+        let bytes = match payload.events(self.payload_bytes_max) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                session.leave_out(error)?;
+                // It is the whole transaction.
+                return self.commit(session, header).await;
+            }
+        };
         for inner in Events::new(&bytes) {
             let (inner, body) = inner.map_err(at(&session.place))?;
             let event = session.decoder.decode_inner(&inner, body).map_err(at(&session.place))?;
@@ -275,6 +306,20 @@ impl Reader {
     }
 }
 
+impl Session {
+    /// What is too large to be decompressed is left out: whatever rows it holds are read from the tables. Other
+    /// errors stay.
+    fn leave_out(&mut self, error: tidings_binlog::Error) -> Result<()> {
+        match &mut self.group {
+            Some(group) if matches!(error, tidings_binlog::Error::TooLarge { .. }) => {
+                group.missing = Some(format!("a part of the transaction {} is too large: {error}", group.name));
+                Ok(())
+            }
+            _ => Err(at(&self.place)(error)),
+        }
+    }
+}
+
 /// The number under which the relays of a group present themselves to the source. It is the same for
 /// all of them, so that the source ends the stream of the one before. The upper half of the range keeps
 /// clear of the small numbers that people give to servers.
@@ -283,7 +328,7 @@ pub(super) fn server_id(group: &str) -> u32 {
 }
 
 /// The error of bytes that stood at a place.
-pub(super) fn at(place: impl ToString) -> impl FnOnce(tidings_binlog::Error) -> Error {
+pub(in crate::relay) fn at(place: impl ToString) -> impl FnOnce(tidings_binlog::Error) -> Error {
     let place = place.to_string();
     move |source| Error::Binlog { place, source }
 }

@@ -4,7 +4,7 @@ use tidings_binlog::{Change as Happened, Error, Header, Row, Rows};
 use tidings_event::row::{Change, Operation, Value};
 
 use super::{tables::Known, value};
-use crate::relay::Changes;
+use crate::relay::{Changes, Seen};
 
 /// Where the rows of an event stand.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,16 @@ pub(super) fn count(rows: &Rows<'_>) -> Result<u64, Error> {
         count += 1;
     }
     Ok(count)
+}
+
+/// Notes what has become of the row with a number.
+pub(super) fn note(seen: &mut Seen, change: Happened, number: u64) {
+    match change {
+        Happened::Insert => seen.insert(number),
+        Happened::Delete => seen.remove(number),
+        // Whether it was published is told by when it was inserted.
+        Happened::Update => {}
+    }
 }
 
 /// Decodes the rows of an event and hands those that `is_wanted` to `then`, by their place in the event

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Error, Result,
     limits::RELAY_PREPARED_MAX,
-    relay::{Position, Prepared},
+    relay::{OutboxTable, Position, Prepared, Recovery},
 };
 
 impl Reader {
@@ -45,7 +45,7 @@ impl Reader {
                 self.abandon(session, "the source has lost events");
                 session.place.pass(header);
                 self.checkpoint.position = session.place.position();
-                return Ok(Some(RowsMissing(what)));
+                return Ok(Some(RowsMissing::because(what)));
             }
             Step::Unknown(what) => {
                 let reason = format!("the binlog has an event that is not known here and may hold rows: {what}");
@@ -68,7 +68,7 @@ impl Reader {
         }
         let is_joining = self.checkpoint.recovery.is_some();
         let seen = self.checkpoint.seen(&self.outboxes[known.index].full_name());
-        let mut numbers = Vec::new();
+        let (mut numbers, change) = (Vec::new(), rows.change());
         let is_new = |_: u64, number: Option<u64>| {
             // While the stream is being joined, it gives rows again that were read from the table.
             let is_new = !(is_joining && number.is_some_and(|number| seen.contains(number)));
@@ -76,13 +76,12 @@ impl Reader {
             is_new
         };
         let origin = Origin { gtid: &group.name, file: &session.place.file, position: header.next_position.into() };
-        let (outlet, mark) = (&mut self.outlet, &mut group.mark);
-        let (count, pushed) =
-            rows::with_changes(rows, &known, header, origin, is_new, |changes| outlet.push(changes, mark))
-                .map_err(at(&session.place))?;
+        let outlet = &mut self.outlet;
+        let (count, pushed) = rows::with_changes(rows, &known, header, origin, is_new, |changes| outlet.push(changes))
+            .map_err(at(&session.place))?;
         pushed.transpose()?;
         group.rows += count;
-        group.numbers.extend(numbers.into_iter().map(|number| (known.index, number)));
+        group.numbers.extend(numbers.into_iter().map(|number| (known.index, change, number)));
         if self.outlet.is_full() { self.make_room(session).await } else { Ok(()) }
     }
 
@@ -93,7 +92,7 @@ impl Reader {
             self.wait_and_hand_over(session).await?;
         }
         if let Some(group) = session.group.as_mut().filter(|_| self.outlet.is_full()) {
-            self.outlet.take_back(&mut group.mark);
+            self.outlet.take_back(group.mark);
             group.numbers = Vec::new();
             group.is_too_large = true;
         }
@@ -102,8 +101,8 @@ impl Reader {
 
     /// A transaction that is never finished is void: the server crashed while it wrote it.
     pub(super) fn abandon(&mut self, session: &mut Session, why: &str) {
-        if let Some(mut group) = session.group.take() {
-            self.outlet.take_back(&mut group.mark);
+        if let Some(group) = session.group.take() {
+            self.outlet.take_back(group.mark);
             if group.rows > 0 {
                 tracing::warn!(
                     gtid = group.name,
@@ -115,7 +114,7 @@ impl Reader {
         }
     }
 
-    async fn commit(&mut self, session: &mut Session, header: &Header) -> Result<Option<RowsMissing>> {
+    pub(super) async fn commit(&mut self, session: &mut Session, header: &Header) -> Result<Option<RowsMissing>> {
         let Some(mut group) = session.group.take() else {
             session.place.pass(header);
             return Ok(None);
@@ -124,7 +123,7 @@ impl Reader {
         let mut missing = group.missing.take();
         // To publish it in pieces, or without the rows that are void, it is read again.
         if group.is_too_large || !group.void.is_empty() {
-            self.outlet.take_back(&mut group.mark);
+            self.outlet.take_back(group.mark);
             group.numbers = Vec::new();
             if !self.outlet.is_empty() {
                 self.wait_and_hand_over(session).await?;
@@ -137,17 +136,15 @@ impl Reader {
             };
             missing = missing.or(self.publish(session.flavor, detour).await?);
         }
-        let now = self.clock.now().0;
-        for (index, number) in std::mem::take(&mut group.numbers) {
-            self.checkpoint.seen(&self.outboxes[index].full_name()).insert(number, now);
+        for (index, change, number) in std::mem::take(&mut group.numbers) {
+            rows::note(self.checkpoint.seen(&self.outboxes[index].full_name()), change, number);
         }
-        self.end(session, &group, header).await?;
-        Ok(missing.map(RowsMissing))
+        Ok(self.end(session, &group, header, missing))
     }
 
     fn roll_back(&mut self, session: &mut Session, header: &Header) {
-        if let Some(mut group) = session.group.take() {
-            self.outlet.take_back(&mut group.mark);
+        if let Some(group) = session.group.take() {
+            self.outlet.take_back(group.mark);
             session.place.executed.add(&group.gtid);
         }
         session.place.pass(header);
@@ -155,21 +152,23 @@ impl Reader {
 
     /// The rows wait in the binlog for their verdict: only where they stand is remembered.
     fn prepare(&mut self, session: &mut Session, header: &Header, xid: &Xid) -> Result<()> {
-        let rows = session.group.as_ref().map_or(0, |group| group.rows);
-        if rows > 0 {
-            let group = session.group.as_ref();
-            if group.is_some_and(|group| !group.void.is_empty() || group.missing.is_some()) {
-                let reason = format!("the prepared transaction {xid} was partly rolled back or written as statements");
-                return Err(Error::RelayStopped { reason });
-            }
+        let xid = xid.to_string();
+        // A new one has its name, so it was decided, and that was not told here.
+        self.checkpoint.prepared.retain(|prepared| prepared.xid != xid);
+        if let Some(group) = session.group.as_ref().filter(|group| group.rows > 0 || group.missing.is_some()) {
             if self.checkpoint.prepared.len() >= RELAY_PREPARED_MAX {
                 return Err(Error::LimitExceeded {
                     what: "the number of prepared transactions",
                     limit: RELAY_PREPARED_MAX,
                 });
             }
-            let gtid = group.map(|group| group.name.clone()).unwrap_or_default();
-            self.checkpoint.prepared.push(Prepared { xid: xid.to_string(), gtid, before: session.place.position() });
+            // Where not all of its rows are in the binlog, and no others, they are read from the tables in the end.
+            let is_told = group.void.is_empty() && group.missing.is_none();
+            let (gtid, before) = match is_told {
+                true => (group.name.clone(), session.place.position()),
+                false => Default::default(),
+            };
+            self.checkpoint.prepared.push(Prepared { xid, gtid, before });
         }
         // Its rows are taken out of the batch as if it were void.
         self.roll_back(session, header);
@@ -190,12 +189,12 @@ impl Reader {
         };
         self.checkpoint.position = session.place.position();
         let name = xid.to_string();
-        let known = self.checkpoint.prepared.iter().position(|prepared| prepared.xid == name);
-        let prepared = known.map(|at| self.checkpoint.prepared.remove(at));
+        // It is remembered until all of its rows are published: they may go in several batches.
+        let prepared = self.checkpoint.prepared.iter().find(|prepared| prepared.xid == name).cloned();
         let missing = match prepared.filter(|_| is_commit) {
             None => None,
             Some(prepared) if prepared.before == Position::default() => {
-                Some(format!("the transaction {name} was prepared before the relay's first start"))
+                Some(format!("where the rows of the prepared transaction {name} stand is not known"))
             }
             Some(Prepared { gtid, before, .. }) => {
                 if !self.outlet.is_empty() {
@@ -205,47 +204,50 @@ impl Reader {
                 self.publish(session.flavor, detour).await?
             }
         };
-        self.end(session, &group, header).await?;
-        Ok(missing.map(RowsMissing))
+        self.checkpoint.prepared.retain(|prepared| prepared.xid != name);
+        Ok(self.end(session, &group, header, missing))
     }
 
-    /// A statement in the place of its rows. If it names an outbox table, its rows are read from there.
+    /// A statement in the place of its rows. Whether it names an outbox or not, a trigger or a function may have
+    /// filled one, so what there is now is read from the tables.
     fn statement(&mut self, session: &mut Session, event: &Event<'_>) {
-        let Event::Query(query) = event else { return };
-        let named = self.outboxes.iter().find(|outbox| group::names(&query.sql, &outbox.name));
-        let Some(outbox) = named else {
-            if !std::mem::replace(&mut session.has_warned_of_statements, true) {
-                tracing::warn!(
-                    place = %session.place,
-                    "the binlog has statements in the place of rows: those of triggers that fill an outbox would be missed"
-                );
-            }
-            return;
-        };
-        let (table, thread) = (outbox.full_name(), query.thread_id);
-        tracing::error!(
-            table,
-            thread,
-            place = %session.place,
-            "a client writes to the outbox with binlog_format=STATEMENT; its rows are read from the table"
-        );
-        if let Some(group) = &mut session.group {
-            group.missing = Some(format!("rows of `{table}` came as a statement"));
+        let (Event::Query(query), Some(group)) = (event, &mut session.group) else { return };
+        if !std::mem::replace(&mut session.has_warned_of_statements, true) {
+            let table = self.outboxes.iter().find(|outbox| group::names(&query.sql, &outbox.name));
+            let (table, thread) = (table.map(OutboxTable::full_name), query.thread_id);
+            tracing::warn!(
+                table,
+                thread,
+                place = %session.place,
+                "a client writes with binlog_format=STATEMENT; what it wrote to an outbox is read from the table"
+            );
         }
+        group.missing.get_or_insert_with(|| "rows may have come as a statement".to_owned());
     }
 
-    /// The open group is done with, whatever became of it.
-    async fn end(&mut self, session: &mut Session, group: &Group, header: &Header) -> Result<()> {
+    /// The open group is done with, whatever became of it. Answers which rows must be read from the tables.
+    fn end(
+        &mut self,
+        session: &mut Session,
+        group: &Group,
+        header: &Header,
+        missing: Option<String>,
+    ) -> Option<RowsMissing> {
         session.place.executed.add(&group.gtid);
         session.place.pass(header);
         self.checkpoint.partial = None;
         self.checkpoint.at_ms = i64::from(header.timestamp) * 1_000;
         self.checkpoint.position = session.place.position();
+        let is_covered = session.covered.as_ref().is_some_and(|covered| covered.is_at_or_after(&session.place));
         if session.joining_until.as_ref().is_some_and(|until| session.place.is_at_or_after(until)) {
             session.joining_until = None;
-            self.checkpoint.recovery = None;
+            let recovery = self.checkpoint.recovery.take();
             tracing::info!(place = %session.place, "the relay has joined the binlog again");
+            let may_lack = session.place.executed.is_empty();
+            if let Some(Recovery { reason, is_second_look: false, .. }) = recovery.filter(|_| may_lack) {
+                return Some(RowsMissing { reason, is_second_look: true });
+            }
         }
-        if self.outlet.is_full() { self.wait_and_hand_over(session).await } else { Ok(()) }
+        missing.filter(|_| !is_covered).map(RowsMissing::because)
     }
 }

@@ -160,7 +160,7 @@ impl Shard {
         let mut page = Page { parked: checkpoint.parked.clone(), ..Page::default() };
         let (mut bytes, mut noted, mut is_whole) = (0, 0, true);
         let sql = pending::page(outbox, columns, RELAY_POLL_ROWS_MAX);
-        let mut rows = connection.page(&sql, self.index.into(), None).await?;
+        let mut rows = connection.page(&sql, (self.index,)).await?;
         while let Some(mut row) = rows.next().await? {
             let mut number = |column: usize| row.take::<u64, _>(column).unwrap_or_default();
             let (seq, identity) = (number(0), number(1));

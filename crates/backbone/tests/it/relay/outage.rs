@@ -18,6 +18,7 @@ on_own_of_both!(
     without_gtids_in_the_checkpoint_file_and_offset_do,
     without_metadata_columns_are_found_by_what_the_database_says,
     compressed_transactions_are_decoded,
+    a_compressed_transaction_that_is_too_large_is_read_from_the_table,
     one_stream_of_a_group_evicts_the_other,
     settings_that_cannot_work_are_listed_all_at_once,
 );
@@ -246,6 +247,54 @@ async fn compressed_transactions_are_decoded(mut own: Own) {
     let mut relay = Collector::start(options, checkpoint);
     relay.until(2_005).await;
     assert_eq!(relay.numbers(), (0..2_005).collect::<Vec<_>>());
+}
+
+async fn a_compressed_transaction_that_is_too_large_is_read_from_the_table(mut own: Own) {
+    let mut options = own.world.options();
+    options.payload_bytes_max = 20_000;
+    let mut relay = Collector::start(options, None);
+    relay.started().await;
+    match own.world.is_mariadb {
+        true => own.world.sql("SET GLOBAL log_bin_compress = ON, GLOBAL log_bin_compress_min_len = 10").await,
+        false => own.world.sql("SET SESSION binlog_transaction_compression = ON").await,
+    }
+    own.world.emit(0..5).await;
+    own.world.sql("BEGIN").await;
+    own.world.emit(5..7).await;
+    // Beside a row of which each event is too large for MariaDB, and the whole for MySQL.
+    own.world.sql(insert([7]).replace("{\"n\":7}", &format!("{{\"n\":7,\"x\":\"{}\"}}", "x".repeat(30_000)))).await;
+    own.world.emit(8..10).await;
+    own.world.sql("COMMIT").await;
+    own.world.emit(10..15).await;
+    if own.world.is_mariadb {
+        own.world.sql("SET GLOBAL log_bin_compress = OFF").await;
+    }
+    relay.until(15).await;
+    assert_all_once(&mut own, Vec::new(), &mut relay).await;
+}
+
+/// The server waits for a replica that never answers, between writing a transaction to its binlog and showing it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_is_in_the_binlog_and_not_to_be_seen_is_not_passed_over() {
+    let mut own = Own::mariadb("in_the_binlog_and_not_to_be_seen").await;
+    own.world.emit([0]).await;
+    let semi_sync = "rpl_semi_sync_master";
+    for setting in ["wait_point = AFTER_SYNC", "timeout = 20000", "enabled = ON"] {
+        own.world.sql(format!("SET GLOBAL {semi_sync}_{setting}")).await;
+    }
+    let position = "SELECT @@gtid_binlog_pos";
+    let before: Option<String> = own.world.conn.query_first(position).await.unwrap();
+    let mut stalled = own.world.another().await;
+    let stalling = tokio::spawn(async move { stalled.query_drop(insert([1])).await });
+    while own.world.conn.query_first::<String, _>(position).await.unwrap() == before {}
+    let seen: Option<u64> = own.world.conn.query_first("SELECT COUNT(*) FROM outbox").await.unwrap();
+    assert_eq!(seen, Some(1));
+    let mut relay = own.world.collect(None);
+    relay.until(2).await;
+    assert_eq!(relay.numbers(), [0, 1]);
+    own.world.sql(format!("SET GLOBAL {semi_sync}_enabled = OFF")).await;
+    stalling.await.unwrap().unwrap();
+    assert_all_once(&mut own, Vec::new(), &mut relay).await;
 }
 
 async fn one_stream_of_a_group_evicts_the_other(mut own: Own) {

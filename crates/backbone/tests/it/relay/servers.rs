@@ -92,14 +92,24 @@ impl Own {
 
 /// Starts a server, and answers its address.
 pub(crate) async fn start(service: &str, set: &str) -> String {
-    run(&["up", "--set", set, service]).await;
+    start_with("", service, set).await
+}
+
+/// The same with further settings of MariaDB or MySQL.
+pub(crate) async fn start_with(settings: &str, service: &str, set: &str) -> String {
+    let mut up = Command::new(script());
+    answer(up.args(["up", "--set", set, service]).env("TIDINGS_SERVICES_SQL_SETTINGS", settings)).await;
     let env = run(&["env", "--set", set, service]).await;
     env.trim().split_once('=').unwrap().1.to_owned()
 }
 
 pub(crate) async fn run(args: &[&str]) -> String {
-    let output = Command::new(script()).args(args).output().await.unwrap();
-    assert!(output.status.success(), "scripts/services {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    answer(Command::new(script()).args(args)).await
+}
+
+async fn answer(command: &mut Command) -> String {
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 

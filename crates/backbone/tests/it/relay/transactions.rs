@@ -11,6 +11,7 @@ on_both!(
     a_prepared_transaction_comes_when_it_commits_and_never_if_it_is_rolled_back,
     a_prepared_transaction_outlives_a_restart_of_the_relay,
     a_transaction_prepared_before_the_first_start_comes_when_it_commits,
+    a_first_start_in_the_midst_of_prepared_transactions_misses_none,
     statements_in_the_place_of_rows_are_noticed_and_their_rows_read_from_the_table,
     rows_that_a_savepoint_takes_back_do_not_come,
     a_crash_after_every_row_of_a_transaction_over_two_tables_loses_and_doubles_nothing,
@@ -89,6 +90,47 @@ async fn a_transaction_prepared_before_the_first_start_comes_when_it_commits(mut
     world.emit([8]).await;
     relay.until(9).await;
     assert_eq!(relay.numbers()[8..], [8]);
+}
+
+async fn a_first_start_in_the_midst_of_prepared_transactions_misses_none(mut world: World) {
+    let stop = tokio_util::sync::CancellationToken::new();
+    let writing = tokio::spawn({
+        let (mut conn, stopped, which) = (world.another().await, stop.clone(), u8::from(world.is_mariadb));
+        async move {
+            let mut next = 0;
+            while !stopped.is_cancelled() {
+                let name = format!("'in the midst {which}'");
+                for sql in [
+                    format!("XA START {name}"),
+                    insert([next]),
+                    format!("XA END {name}"),
+                    format!("XA PREPARE {name}"),
+                    format!("XA COMMIT {name}"),
+                ] {
+                    conn.query_drop(sql).await.unwrap();
+                }
+                next += 1;
+            }
+            next
+        }
+    });
+    let mut relays = Vec::new();
+    for group in 0..5 {
+        let mut options = world.options();
+        options.group = format!("{} {group}", world.group);
+        let mut relay = Collector::start(options, None);
+        relay.until(3 * (group + 1)).await;
+        relays.push(relay);
+    }
+    stop.cancel();
+    let count = writing.await.unwrap();
+    world.emit([1_000_000]).await;
+    for mut relay in relays {
+        relay.until(count as usize + 1).await;
+        let mut numbers = relay.numbers();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..count).chain([1_000_000]).collect::<Vec<_>>());
+    }
 }
 
 async fn statements_in_the_place_of_rows_are_noticed_and_their_rows_read_from_the_table(mut world: World) {

@@ -29,14 +29,14 @@ on_both!(
 );
 
 /// A relay that runs.
-struct Running {
-    handle: Handle,
+pub(crate) struct Running {
+    pub(crate) handle: Handle,
     shutdown: CancellationToken,
     task: JoinHandle<Result<()>>,
 }
 
 impl Running {
-    async fn start(world: &World, log: &kafka::Options) -> Self {
+    pub(crate) async fn start(world: &World, log: &kafka::Options) -> Self {
         let topics = [log.topic("test")];
         let sink = sink::kafka::Sink::open(log, &world.group, &topics);
         Self::into(world, Sink::Kafka(Box::new(sink)), &log.prefix)
@@ -56,11 +56,11 @@ impl Running {
     }
 
     /// Waits until so many records are in the log by this relay.
-    async fn until_records(&mut self, records: u64) {
+    pub(crate) async fn until_records(&mut self, records: u64) {
         within(self.handle.wait_for(|status| status.records >= records)).await.unwrap();
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         within(self.task).await.unwrap().unwrap();
     }

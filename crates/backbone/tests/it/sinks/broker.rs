@@ -95,7 +95,7 @@ pub(crate) fn committed(options: &Options, topic: &str) -> Vec<Found> {
             Ok(message) => found.push(Found {
                 partition: message.partition(),
                 key: message.key().map(<[u8]>::to_vec),
-                value: message.payload().map(|value| String::from_utf8(value.to_vec()).unwrap()),
+                value: message.payload().map(|value| String::from_utf8_lossy(value).into_owned()),
                 headers: message.headers().map_or_else(Vec::new, |headers| {
                     let pairs = headers.iter().map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)));
                     pairs.collect()
