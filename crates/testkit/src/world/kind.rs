@@ -35,7 +35,7 @@ impl Kind {
         self.engine().is_left_out()
     }
 
-    pub(super) fn engine(self) -> Engine {
+    pub(crate) fn engine(self) -> Engine {
         match self {
             Self::Embedded => Engine::Sqlite,
             Self::Mariadb => Engine::Mariadb,
