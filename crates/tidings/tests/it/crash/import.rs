@@ -11,6 +11,7 @@ use std::{
 
 use futures::future::join;
 use serde_json::Value;
+use tidings_backbone::clock::Stopwatch;
 use tidings_testkit::{Kind, Options, Part, World, random};
 use tokio::sync::Notify;
 
@@ -34,15 +35,15 @@ async fn an_import_beside_which_one_process_of_each_role_is_killed_is_applied_wh
     world.drain().await;
 
     let before = world.head().await;
-    let begun = tokio::time::Instant::now();
+    let begun = Stopwatch::start();
     let imported = Cell::new(false);
     let importing = async {
         assert_eq!(import.run(&world, &Notify::new()).await, 0);
         imported.set(true);
     };
-    let storm = async |_: &_| join(importing, kill_one_of_each_role(&world, before, begun, &imported)).await;
+    let storm = async |_: &_| join(importing, kill_one_of_each_role(&world, before, &begun, &imported)).await;
     togglers.toggle_during(storm).await;
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = begun.seconds();
     let events = world.head().await - before;
     eprintln!("import: {events} events in {seconds:.1} s, {:.0}/s, applied too", events as f64 / seconds);
 
@@ -62,7 +63,7 @@ async fn an_import_beside_which_one_process_of_each_role_is_killed_is_applied_wh
 }
 
 /// Kills the first process of each role, the relay's being the one that works, each a step further on the way.
-async fn kill_one_of_each_role(world: &World, before: u64, begun: tokio::time::Instant, imported: &Cell<bool>) {
+async fn kill_one_of_each_role(world: &World, before: u64, begun: &Stopwatch, imported: &Cell<bool>) {
     let steps: u64 = if std::env::var_os("TIDINGS_GRAPH").is_some() { 100_000 } else { 4_000 };
     let mut left = [Part::Project(1), Part::Relay(1), Part::Api(1)].into_iter().zip(1..);
     let mut next = left.next();
@@ -73,12 +74,12 @@ async fn kill_one_of_each_role(world: &World, before: u64, begun: tokio::time::I
         if head / steps > told {
             told = head / steps;
             let lag = |kind| stage(&flow, kind)["lag"].to_string();
-            let seconds = begun.elapsed().as_secs_f64();
+            let seconds = begun.seconds();
             let (relay, projector) = (lag("relay"), lag("projector"));
             eprintln!("import: {seconds:5.1} s: {head} events, the relay {relay} behind, the projector {projector}");
         }
         if let Some((part, _)) = next.filter(|(_, step)| head > steps * step) {
-            eprintln!("import: {:5.1} s: kill {part:?}", begun.elapsed().as_secs_f64());
+            eprintln!("import: {:5.1} s: kill {part:?}", begun.seconds());
             world.kill_part(part).await;
             world.start_part(part, &[]).await;
             next = left.next();
