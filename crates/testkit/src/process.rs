@@ -17,6 +17,8 @@ use rustix::process::{Pid, kill_process};
 
 /// How long a process may take to say that it is ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause between two looks at what it has written to standard error.
+const LOOK_GAP: Duration = Duration::from_millis(10);
 /// Lines of standard error that are kept, to be shown when a test fails.
 const ERROR_LINES_MAX: usize = 200;
 
@@ -100,6 +102,18 @@ impl Process {
     pub fn said(&self) -> String {
         let kept = self.errors.lock().unwrap();
         kept.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Waits until it has written `text` to standard error. What it prints meanwhile is passed over.
+    pub fn wait_until_said(&self, text: &str) {
+        for _ in 0..PATIENCE.as_millis() / LOOK_GAP.as_millis() {
+            let has_ended = self.lines.recv_timeout(LOOK_GAP) == Err(RecvTimeoutError::Disconnected);
+            if self.said().contains(text) {
+                return;
+            }
+            assert!(!has_ended, "{} ended without “{text}”: {}", self.program, self.said());
+        }
+        panic!("“{text}” was not said: {}", self.said());
     }
 
     /// Kills it and waits until it is gone. Twice is once.

@@ -1,13 +1,19 @@
 //! Guarantee 1: an event exists if and only if its fact committed. No path swallows an outbox error.
 
 use futures::future::join_all;
-use tidings_testkit::model::Change;
+use tidings_testkit::{Kind, model::Change, on_every_world};
 
-use crate::{database::Hand, world};
+use crate::{database::Hand, world_on};
 
-#[tokio::test]
-async fn an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other() {
-    let world = world(&[]).await;
+on_every_world!(
+    an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other,
+    a_registration_whose_event_is_refused_registers_nobody,
+    a_fact_that_cannot_be_written_leaves_no_event,
+    a_client_that_leaves_before_its_answer_leaves_fact_and_event_or_neither,
+);
+
+async fn an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other(kind: Kind) {
+    let world = world_on(kind, &[]).await;
     world.register(1..=20).await;
     let mut hand = Hand::in_database_of(&world).await;
     hand.refuse("outbox", "NEW.aggregate_id = '7:1'").await;
@@ -32,9 +38,8 @@ async fn an_outbox_that_refuses_an_event_takes_its_fact_back_and_no_other() {
     world.verify().await;
 }
 
-#[tokio::test]
-async fn a_registration_whose_event_is_refused_registers_nobody() {
-    let world = world(&[]).await;
+async fn a_registration_whose_event_is_refused_registers_nobody(kind: Kind) {
+    let world = world_on(kind, &[]).await;
     let mut hand = Hand::in_database_of(&world).await;
     hand.refuse("outbox", "1 = 1").await;
     let admin = world.admin().await;
@@ -45,9 +50,8 @@ async fn a_registration_whose_event_is_refused_registers_nobody() {
     assert_eq!(admin.post("/v1/admin/users", &ada).await.json(201)["ordinal"], 0);
 }
 
-#[tokio::test]
-async fn a_fact_that_cannot_be_written_leaves_no_event() {
-    let world = world(&[]).await;
+async fn a_fact_that_cannot_be_written_leaves_no_event(kind: Kind) {
+    let world = world_on(kind, &[]).await;
     world.register(1..=3).await;
     let head = world.head().await;
     let mut hand = Hand::in_database_of(&world).await;
@@ -59,9 +63,8 @@ async fn a_fact_that_cannot_be_written_leaves_no_event() {
     assert_eq!(hand.uneven_pairs().await, 0);
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_before_its_answer_leaves_fact_and_event_or_neither() {
-    let world = world(&[("rate.follow_capacity", "100000")]).await;
+async fn a_client_that_leaves_before_its_answer_leaves_fact_and_event_or_neither(kind: Kind) {
+    let world = world_on(kind, &[("rate.follow_capacity", "100000")]).await;
     world.register(1..=60).await;
     let callers = join_all((2..=60).map(|user| world.user(user))).await;
     // Given up as soon as anything else is ready, which is at every stage of the request.

@@ -2,13 +2,18 @@
 
 use futures::future::join_all;
 use serde_json::json;
-use tidings_testkit::{graph, model::Change};
+use tidings_testkit::{Kind, graph, model::Change, on_every_world};
 
-use crate::world;
+use crate::world_on;
 
-#[tokio::test]
-async fn what_is_asked_for_again_by_any_path_is_no_second_event() {
-    let world = world(&[("rate.follow_capacity", "100000")]).await;
+on_every_world!(
+    what_is_asked_for_again_by_any_path_is_no_second_event,
+    everything_that_is_refused_is_no_event,
+    opposite_wishes_at_once_are_as_many_events_as_changes,
+);
+
+async fn what_is_asked_for_again_by_any_path_is_no_second_event(kind: Kind) {
+    let world = world_on(kind, &[("rate.follow_capacity", "100000")]).await;
     let follows = graph::star(1, 2, 50);
     let file = graph::write_csv(world.scratch_folder(), &follows);
     let file = file.to_str().unwrap();
@@ -29,9 +34,8 @@ async fn what_is_asked_for_again_by_any_path_is_no_second_event() {
     assert_eq!(world.head().await, imported);
 }
 
-#[tokio::test]
-async fn everything_that_is_refused_is_no_event() {
-    let world = world(&[]).await;
+async fn everything_that_is_refused_is_no_event(kind: Kind) {
+    let world = world_on(kind, &[]).await;
     world.register(1..=2).await;
     let head = world.head().await;
     let ada = world.user(1).await;
@@ -46,9 +50,8 @@ async fn everything_that_is_refused_is_no_event() {
     assert_eq!(world.head().await, head);
 }
 
-#[tokio::test]
-async fn opposite_wishes_at_once_are_as_many_events_as_changes() {
-    let world = world(&[("rate.follow_capacity", "100000")]).await;
+async fn opposite_wishes_at_once_are_as_many_events_as_changes(kind: Kind) {
+    let world = world_on(kind, &[("rate.follow_capacity", "100000")]).await;
     world.register(1..=2).await;
     let head = world.head().await;
     let ada = world.user(1).await;

@@ -111,11 +111,7 @@ fn metrics_of_a_relay_alone_are_shown_to_this_machine_unless_they_are_public() {
     assert!(open.said().contains("TIDINGS__HTTP__METRICS_PUBLIC=true"), "{}", open.said());
     for (listen, is_public) in [("127.0.0.1:0", "false"), ("0.0.0.0:0", "true")] {
         let mut told = relay(listen, is_public);
-        let began = tokio::time::Instant::now();
-        while !told.said().contains("the relay tells how it is") {
-            assert!(began.elapsed() < PATIENCE, "{}", told.said());
-            std::thread::yield_now();
-        }
+        told.wait_until_said("the relay tells how it is");
         told.signal(Signal::TERM);
         assert!(told.wait().success(), "{}", told.said());
     }
