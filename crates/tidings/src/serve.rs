@@ -1,10 +1,11 @@
 //! `tidings serve`, `api`, `relay` and `project`: open what is kept, start the parts of the role, work, and
 //! end the parts in an order that neither loses nor doubles.
 //!
-//! Shutdown: readiness fails, and after `http.shutdown_delay_ms` no connection is accepted; requests in flight end, within a limited
-//! time; the ledgers decide what they accepted; projectors finish their transaction; the database
-//! closes. Whatever is cut short anywhere here is taken up at the next start: a command that was
-//! answered is committed, and an event that was not applied is still after its projector's position.
+//! Shutdown: readiness fails, and after `http.shutdown_delay_ms` no connection is accepted; requests in
+//! flight end, within a limited time; the ledgers decide what they accepted; projectors finish their
+//! transaction; the database closes. Whatever is cut short anywhere here is taken up at the next start: a
+//! command that was answered is committed, and an event that was not applied is still after its projector's
+//! position.
 
 mod alone;
 mod listening;
