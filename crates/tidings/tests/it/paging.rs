@@ -7,13 +7,14 @@ use std::{
 
 use futures::future::{join, join_all};
 use tidings_testkit::{
-    Caller, World,
+    Caller, Kind, World,
     caller::ids,
     graph,
     model::{Change, User},
+    on_every_world,
 };
 
-use crate::world;
+use crate::world_on;
 
 /// The largest account of the graph that the product is shown with.
 const FOLLOWERS: u64 = 9_458;
@@ -41,9 +42,10 @@ async fn page_while_changing(world: &World, callers: &[(User, Caller<'_>)], limi
     join(paging, changing).await.0
 }
 
-#[tokio::test]
-async fn a_list_of_9458_pages_to_its_end_without_skip_or_repeat_while_people_come_and_go() {
-    let world = world(&[("rate.follow_capacity", "1000000")]).await;
+on_every_world!(a_list_of_9458_pages_to_its_end_without_skip_or_repeat_while_people_come_and_go,);
+
+async fn a_list_of_9458_pages_to_its_end_without_skip_or_repeat_while_people_come_and_go(kind: Kind) {
+    let world = world_on(kind, &[("rate.follow_capacity", "1000000")]).await;
     let file = graph::write_csv(world.scratch_folder(), &graph::star(1, 2, FOLLOWERS));
     world.run(&["import", "follows", file.to_str().unwrap()]).await;
     let outsiders = 2 + FOLLOWERS..2 + FOLLOWERS + CHANGING / 2;

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tidings::http::{Access, routes};
-use tidings_testkit::{Answer, Caller, World, caller::sent};
+use tidings_testkit::{Answer, Caller, Kind, World, caller::sent, on_every_world};
 
-use crate::world;
+use crate::{world, world_on};
 
 /// Who may call each route. Whoever adds a route says here who may.
 const EXPECTED: &[(&str, &str, Access)] = &[
@@ -145,9 +145,10 @@ async fn every_route_admits_those_it_is_for_and_nobody_else() {
     }
 }
 
-#[tokio::test]
-async fn every_state_changing_route_leaves_one_event_if_something_changed_and_none_if_not() {
-    let world = world(&[]).await;
+on_every_world!(every_state_changing_route_leaves_one_event_if_something_changed_and_none_if_not,);
+
+async fn every_state_changing_route_leaves_one_event_if_something_changed_and_none_if_not(kind: Kind) {
+    let world = world_on(kind, &[]).await;
     world.register(1..=2).await;
     let (user, admin) = (world.user(1).await, world.admin().await);
     for (method, path, effect) in EFFECTS {
