@@ -43,7 +43,12 @@ pub(crate) async fn measure(table: &mut Table, place: Place) {
     let bare = bare_inserts(&together, place).await;
     table.ratio("follows committed together", ledger, ("one transaction each", alone), "10x");
     if let Some(many_alone) = many_alone {
-        table.ratio("the same", ledger, ("one transaction each, 16 connections at once", many_alone), "–");
+        table.ratio(
+            "follows committed together",
+            ledger,
+            ("one transaction each, 16 connections at once", many_alone),
+            "–",
+        );
     }
     let peer = ("bare multi-row inserts of the same rows", bare);
     table.ratio("whole command path", ledger, peer, place.target("0.5x", "0.7x"));
