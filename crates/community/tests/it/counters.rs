@@ -167,6 +167,7 @@ mod server {
     use super::*;
 
     on_every_server!(
+        an_event_that_comes_before_its_commit_is_seen_is_counted,
         a_number_out_of_range_is_rebuilt_by_the_next_read_and_by_the_next_event,
         partitions_applied_at_once_lose_no_count,
         a_batch_applied_by_two_owners_at_once_counts_once,
@@ -221,6 +222,35 @@ mod server {
         read(&world, 2).await;
         let report = world.verify().await;
         assert!(report.is_clean(), "{report:#?}");
+    }
+
+    /// A server shows a transaction in its binlog a moment before others see what it changed.
+    async fn an_event_that_comes_before_its_commit_is_seen_is_counted(engine: Engine) {
+        let world = World::on(engine, 3).await;
+        world.decide(&[follow(1, 2), follow(1, 3)]).await;
+        let events = world.relation_events().await;
+        world.tamper("DELETE FROM following WHERE to_user_id = 3", vec![]).await;
+        let mut committing = world.db.write(tidings_backbone::Durability::Full).await.unwrap();
+        let fact = "INSERT INTO following (from_user_id, to_user_id, rel_status, version, created_at, updated_at) \
+                    VALUES (1, 3, 1, 1, 0, 0)";
+        committing.conn().execute("following", fact, vec![]).await.unwrap();
+        let applied = std::cell::Cell::new(false);
+        let applying = async {
+            world.apply(&events).await.unwrap();
+            applied.set(true);
+        };
+        let commits_once_it_is_waited_for = async {
+            let waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx t \
+                           JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id \
+                           WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()";
+            while !applied.get() && world.query(waiting, vec![]).await[0][0] == 0 {
+                // The table is made anew only when nobody has looked at it for a tenth of a second.
+                tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+            }
+            committing.commit().await.unwrap();
+        };
+        futures::future::join(applying, commits_once_it_is_waited_for).await;
+        assert_eq!(read(&world, 1).await.map(|counters| counters.followings), Some(2));
     }
 
     async fn a_batch_applied_by_two_owners_at_once_counts_once(engine: Engine) {

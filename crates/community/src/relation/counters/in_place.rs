@@ -7,6 +7,10 @@
 //! A counter that is to be counted anew (its row is new, or was lost, or would leave its range) is
 //! counted while its row is locked. Whoever else has changed the mirror for this user has either
 //! committed, and is counted, or will add his part to this row after it.
+//!
+//! Counting is led by the facts, and these may come late: an event can be read from the binlog, published and
+//! applied before the commit that it is of has become visible in its own database. So the facts that are being
+//! committed are waited for, and then counted.
 
 use std::collections::BTreeMap;
 
@@ -75,12 +79,27 @@ pub(super) async fn repair(conn: &mut Conn<'_>, user: UserId) -> Result<Counters
     Ok(counted.first().map(|(_, counters)| *counters).unwrap_or_default())
 }
 
+/// Waits until no fact of these users is written and not yet committed: a row that is locked for its writer is read
+/// only after him.
+async fn wait_for_facts(conn: &mut Conn<'_>, users: &[UserId]) -> Result<()> {
+    let sql = |input: &str| {
+        format!(
+            "WITH wanted (id) AS (SELECT DISTINCT input.* FROM ({input}) AS input) \
+             SELECT STRAIGHT_JOIN COUNT(*) FROM wanted \
+             JOIN following r FORCE INDEX (following_pair) ON r.from_user_id = wanted.id LOCK IN SHARE MODE"
+        )
+    };
+    let keys: Vec<[Value; 1]> = users.iter().map(|user| [(*user).into()]).collect();
+    conn.fetch_rows("waiting for facts", sql, keys).await.map(drop)
+}
+
 /// Counts for users whose rows are locked, and stores it.
 async fn count(
     conn: &mut Conn<'_>,
     users: &[UserId],
     first_changes: impl Fn(UserId) -> Option<i64>,
 ) -> Result<Vec<(UserId, Counters)>> {
+    wait_for_facts(conn, users).await?;
     let mut counted: Vec<(UserId, Counters)> = recount(conn, users).await?.into_iter().collect();
     counted.sort_unstable_by_key(|(user, _)| *user);
     let row = |(user, counters): &(UserId, Counters)| {
