@@ -113,9 +113,9 @@ pub const KAFKA_RECONNECT_GAP_MAX: Duration = Duration::from_secs(1);
 /// Bytes of key, value and headers of one record, as brokers take them by default.
 pub const KAFKA_RECORD_BYTES_MAX: usize = 1_048_000;
 /// Bytes of one batch of records, before a topic is found to take smaller ones only.
-pub const KAFKA_BATCH_BYTES_MAX: usize = 1_000_000;
+pub const KAFKA_BATCH_BYTES_MAX: usize = 500_000;
 /// Bytes of records that wait in the client of the relay's producer.
-pub const KAFKA_QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const KAFKA_QUEUE_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Time the records of one transaction may take to be acknowledged, and its commit again.
 pub const KAFKA_COMMIT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time that the end of a transaction is given to reach all partitions before the next one begins.

@@ -276,6 +276,7 @@ impl Http {
         between("http.requests_in_flight_max", self.requests_in_flight_max as u64, 1, COUNT_MAX)?;
         between("http.connections_max", self.connections_max as u64, 1, COUNT_MAX)?;
         between("http.header_read_timeout_ms", self.header_read_timeout_ms, 1, MS_MAX)?;
+        between("http.shutdown_delay_ms", self.shutdown_delay_ms, 0, MS_MAX)?;
         between("http.shutdown_timeout_ms", self.shutdown_timeout_ms, 0, MS_MAX)
     }
 }

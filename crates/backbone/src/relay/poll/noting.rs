@@ -287,7 +287,7 @@ impl Noting {
     fn denied(&self, why: &str) -> Error {
         let reason = format!(
             "{why}: let somebody who may run: {}; {}; (where a binlog is on, that is SUPER or \
-             `log_bin_trust_function_creators = 1`), and give the relay's account TRIGGER on the outbox, so that it \
+             `log_bin_trust_function_creators = 1`), and give the relay's user TRIGGER on the outbox, so that it \
              sees whether the trigger is there",
             self.table_sql(),
             self.trigger_sql()
