@@ -98,7 +98,7 @@ pub(crate) fn watermarks<C: rdkafka::consumer::ConsumerContext>(
     loop {
         match consumer.fetch_watermarks(&part.topic, part.number, KAFKA_REQUEST_TIME_MAX) {
             // Just after a topic was made, or a broker was started, not every broker knows it yet.
-            Err(KafkaError::MetadataFetch(code)) if is_not_known_yet(code) && is_early(&started) => {
+            Err(KafkaError::MetadataFetch(code)) if started.seconds() < patience(code).as_secs_f64() => {
                 std::thread::sleep(NEW_TOPIC_GAP);
             }
             answer => return answer.map_err(Error::kafka("reading the ends of a topic")),
@@ -155,20 +155,19 @@ fn first_in_topic(
     Err(Error::Kafka { doing, source })
 }
 
-fn is_not_known_yet(code: RDKafkaErrorCode) -> bool {
+/// How long it may take until a broker answers otherwise. A topic that is not known is likely not to be there.
+fn patience(code: RDKafkaErrorCode) -> Duration {
     use RDKafkaErrorCode::{
         LeaderNotAvailable, NotLeaderForPartition, UnknownPartition, UnknownTopic, UnknownTopicOrPartition,
     };
-    matches!(
-        code,
-        LeaderNotAvailable | NotLeaderForPartition | UnknownPartition | UnknownTopic | UnknownTopicOrPartition
-    )
+    match code {
+        LeaderNotAvailable | NotLeaderForPartition => KAFKA_REQUEST_TIME_MAX,
+        UnknownPartition | UnknownTopic | UnknownTopicOrPartition => NEW_TOPIC_TIME_MAX,
+        _ => Duration::ZERO,
+    }
 }
 
-fn is_early(started: &Stopwatch) -> bool {
-    started.seconds() < KAFKA_REQUEST_TIME_MAX.as_secs_f64()
-}
-
+const NEW_TOPIC_TIME_MAX: Duration = Duration::from_secs(1);
 const NEW_TOPIC_GAP: Duration = Duration::from_millis(50);
 
 const POLL_TIME: Duration = Duration::from_millis(100);
