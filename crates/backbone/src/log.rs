@@ -163,7 +163,7 @@ impl Log {
         }
     }
 
-    /// The last offset of each part now.
+    /// The last offset of each part now, once whoever reads can see all that is before it.
     pub(crate) async fn ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
         match self {
             Self::Embedded(_) => {

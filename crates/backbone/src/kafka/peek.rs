@@ -34,12 +34,16 @@ impl Peek {
         Self { options, consumer: Mutex::new(None) }
     }
 
-    /// The last offset of each part. Blocks.
+    /// The last offset of each part that nothing open stands before. Blocks.
     pub(crate) fn ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
-        self.with(|consumer| {
-            let end = |part: Part| watermarks(consumer, &part).map(|(_, high)| (part, Offset(high - 1)));
-            parts.into_iter().map(end).collect()
-        })
+        self.with(|consumer| ends(consumer, parts))
+    }
+
+    /// The same with what belongs to transactions that have not ended. Blocks.
+    pub(crate) fn uncommitted_ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
+        let mut config = self.options.onlooker("peek");
+        config.set("isolation.level", "read_uncommitted");
+        ends(&config.create().map_err(Error::kafka("connecting to Kafka"))?, parts)
     }
 
     /// How far readers at these positions are behind. Blocks.
@@ -65,6 +69,11 @@ impl Peek {
         config.set("queued.min.messages", "1");
         config.create().map_err(Error::kafka("connecting to Kafka"))
     }
+}
+
+fn ends(consumer: &BaseConsumer, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
+    let end = |part: Part| watermarks(consumer, &part).map(|(_, high)| (part, Offset(high - 1)));
+    parts.into_iter().map(end).collect()
 }
 
 fn behind(consumer: &BaseConsumer, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {

@@ -217,8 +217,19 @@ impl KafkaLog {
         Ok(latest)
     }
 
+    /// The last offset of each part, once all that stands there now is to be seen.
     pub(super) async fn ends(&self, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
-        self.look(move |peek| peek.ends(parts)).await
+        let wanted = parts.clone();
+        let heads = self.look(move |peek| peek.uncommitted_ends(wanted)).await?;
+        // Behind a transaction that has not ended nobody sees what others have committed since.
+        loop {
+            let parts = parts.clone();
+            let ends = self.look(move |peek| peek.ends(parts)).await?;
+            if heads.iter().all(|(part, head)| ends.get(part).is_some_and(|end| end >= head)) {
+                return Ok(ends);
+            }
+            tokio::time::sleep(OTHER_PROCESS_POLL_GAP).await;
+        }
     }
 
     pub(super) async fn behind(&self, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {

@@ -34,6 +34,10 @@ pub(super) struct Undelivered {
 }
 
 impl Deliveries {
+    pub(super) fn error(&self) -> Option<KafkaError> {
+        self.lock().error.clone()
+    }
+
     pub(super) fn take(&self) -> Undelivered {
         std::mem::take(&mut *self.lock())
     }

@@ -100,7 +100,7 @@ fn begin(client: &Client) -> Result<(), Outcome> {
 /// Whether nothing is known yet that keeps the transaction from going on. What is not, comes out at its end.
 fn appended(client: &Client) -> Outcome {
     client.poll(Duration::ZERO);
-    match client.context().take().error {
+    match client.context().error() {
         Some(source) => Outcome::Failed { error: send::fatal_or(client, source), in_doubt: false },
         None => Outcome::Appended,
     }

@@ -90,8 +90,8 @@ async fn rows_of_a_file_that_was_loaded_come(mut world: World) {
         let data: stream::BoxStream<'static, std::io::Result<_>> = Box::pin(stream::iter([Ok(rows.into())]));
         Ok(data)
     });
-    let columns = "event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, version, occurred_at, \
-                   payload, metadata";
+    let columns = "event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, version, \
+                   occurred_at, payload, metadata";
     stranger.query_drop(format!("LOAD DATA LOCAL INFILE 'events' INTO TABLE outbox ({columns})")).await.unwrap();
     until_last(&mut world, &mut relay, 100).await;
     assert_eq!(sorted(&relay), [1, 2, 3, 100]);

@@ -1,6 +1,6 @@
 //! Transactions of every sort: what commits comes, what does not commit does not.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use mysql_async::prelude::Queryable;
 use tidings_backbone::relay::{Checkpoint, OutboxTable, Position};
@@ -93,12 +93,14 @@ async fn a_transaction_prepared_before_the_first_start_comes_when_it_commits(mut
 }
 
 async fn a_first_start_in_the_midst_of_prepared_transactions_misses_none(mut world: World) {
-    let stop = tokio_util::sync::CancellationToken::new();
+    // Each costs a relay a reading of its own, so the writer must not be far ahead of them.
+    let turns = Arc::new(tokio::sync::Semaphore::new(0));
     let writing = tokio::spawn({
-        let (mut conn, stopped, which) = (world.another().await, stop.clone(), u8::from(world.is_mariadb));
+        let (mut conn, turns, which) = (world.another().await, turns.clone(), u8::from(world.is_mariadb));
         async move {
             let mut next = 0;
-            while !stopped.is_cancelled() {
+            while let Ok(turn) = turns.acquire().await {
+                turn.forget();
                 let name = format!("'in the midst {which}'");
                 for sql in [
                     format!("XA START {name}"),
@@ -118,11 +120,12 @@ async fn a_first_start_in_the_midst_of_prepared_transactions_misses_none(mut wor
     for group in 0..5 {
         let mut options = world.options();
         options.group = format!("{} {group}", world.group);
+        turns.add_permits(10);
         let mut relay = Collector::start(options, None);
         relay.until(3 * (group + 1)).await;
         relays.push(relay);
     }
-    stop.cancel();
+    turns.close();
     let count = writing.await.unwrap();
     world.emit([1_000_000]).await;
     for mut relay in relays {

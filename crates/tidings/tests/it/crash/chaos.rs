@@ -2,7 +2,8 @@
 //! process of Tidings is killed and frozen, the database, Kafka and Redis are killed, frozen and restarted, their
 //! connections are cut, and Redis forgets all. The servers are a set of the test's own.
 //!
-//! It is as long as it has faults: `TIDINGS_CHAOS_FAULTS=200` makes it several minutes. `TIDINGS_TEST_SEED` lets the
+//! It is as long as it has faults, and unless it is told how many, they come one at a time:
+//! `TIDINGS_CHAOS_FAULTS=200` makes it several minutes, with up to three at once. `TIDINGS_TEST_SEED` lets the
 //! same faults come again, and `TIDINGS_TEST_WORLD=mysql` runs it on MySQL instead of MariaDB. What befell whom is
 //! printed:
 //!
@@ -22,11 +23,11 @@ use tidings_backbone::clock::Stopwatch;
 use tidings_testkit::{Kind, Options, World, model::Pair, random, servers::Servers};
 use tokio::{sync::watch, time::timeout};
 
-use self::fault::{Deck, Fault};
+use self::fault::{AT_ONCE_MAX, Deck, Fault};
 use super::{Published, Togglers, nothing_is_lost_or_doubled, progress};
 
 /// Faults, unless the environment says how many.
-const FAULTS: usize = 24;
+const FAULTS: usize = 16;
 const FAULTS_VARIABLE: &str = "TIDINGS_CHAOS_FAULTS";
 const CLIENTS: u64 = 20;
 /// Acknowledged changes between faults.
@@ -59,8 +60,9 @@ async fn whatever_fails_while_clients_write_nothing_is_lost_or_doubled() {
 /// Lets faults happen, some acknowledged changes apart.
 async fn storm(world: &World, servers: &Servers, acknowledged: &watch::Sender<u64>, rng: &mut StdRng) {
     let given = std::env::var(FAULTS_VARIABLE).ok();
+    let at_once_max = if given.is_some() { AT_ONCE_MAX } else { 1 };
     let mut left = given.map_or(FAULTS, |text| text.parse().expect("TIDINGS_CHAOS_FAULTS is a number"));
-    let mut deck = Deck::new(world.capabilities().parts, StdRng::seed_from_u64(rng.next_u64()));
+    let mut deck = Deck::new(world.capabilities().parts, at_once_max, StdRng::seed_from_u64(rng.next_u64()));
     let begun = Stopwatch::start();
     while left > 0 {
         comes_on(acknowledged, rng.random_range(GAP)).await;

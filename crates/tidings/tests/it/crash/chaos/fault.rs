@@ -11,7 +11,7 @@ use tidings_testkit::{
 use tokio::time::sleep;
 
 /// Faults that may be there at once.
-const AT_ONCE_MAX: usize = 3;
+pub(super) const AT_ONCE_MAX: usize = 3;
 
 /// Something that goes wrong. A duration is how long it stays so; it belongs to the fault.
 #[derive(Clone, Copy, Debug)]
@@ -64,17 +64,18 @@ pub(super) struct Deck {
     /// What is left of those of processes, and of those of servers.
     left: [Vec<Card>; 2],
     is_servers_turn: bool,
+    at_once_max: usize,
     rng: StdRng,
 }
 
 impl Deck {
-    pub(super) fn new(parts: &'static [Part], rng: StdRng) -> Self {
-        Self { parts, left: Default::default(), is_servers_turn: false, rng }
+    pub(super) fn new(parts: &'static [Part], at_once_max: usize, rng: StdRng) -> Self {
+        Self { parts, left: Default::default(), is_servers_turn: false, at_once_max, rng }
     }
 
     /// Some faults that happen at once, at most `limit`.
     pub(super) fn deal(&mut self, limit: usize) -> Vec<Fault> {
-        let wanted = *[1, 1, 2, AT_ONCE_MAX].get(self.rng.random_range(0..4)).unwrap_or(&1);
+        let wanted = [1, 1, 2, AT_ONCE_MAX][self.rng.random_range(0..4)].min(self.at_once_max);
         let mut victims = Vec::new();
         let mut faults = Vec::new();
         while faults.len() < wanted.min(limit) {
