@@ -33,6 +33,12 @@ pub const EVENT_METADATA_BYTES_MAX: usize = 64 * 1024;
 pub const PROJECTOR_BATCH_EVENTS_MAX: usize = 1_024;
 /// Bytes of payload and metadata after which a batch ends.
 pub const PROJECTOR_BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Transactions of one projector in one process that are under way at once, each with the batches of some parts.
+pub const PROJECTOR_JOINT_AT_ONCE: usize = 2;
+/// Events that must have gathered for a further transaction while one is under way: each costs its statements.
+pub const PROJECTOR_FURTHER_BATCH_EVENTS_MIN: usize = 256;
+/// Batches that wait for their transaction; a part has one at a time.
+pub const PROJECTOR_SHARES_MAX: usize = 1_024;
 /// Time one call of a projector may take before it is given up. It holds the write lock meanwhile.
 pub const PROJECTOR_APPLY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Time the call after a commit may take before it is cut short.

@@ -8,6 +8,7 @@
 mod apply;
 mod feed;
 mod group;
+mod joint;
 mod position;
 mod retry;
 mod runtime;

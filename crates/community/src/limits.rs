@@ -36,6 +36,8 @@ pub const HOT_LOAD_TIME_MAX: Duration = Duration::from_secs(5);
 pub const HOT_COUNTERS_TIME: Duration = Duration::from_secs(1);
 /// Users whose lists and counters one call of Redis changes.
 pub const HOT_CALL_USERS_MAX: usize = 128;
+/// Users of whom one call of Redis finds out whether anything is kept.
+pub const HOT_KEPT_USERS_MAX: usize = 512;
 /// Batches of a projector that wait to be known as committed.
 pub const HOT_APPLIED_MAX: usize = 256;
 

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     feed::{Feed, PartitionFeed, Queue},
+    joint::Joint,
     task::Plan,
 };
 use crate::{
@@ -92,6 +93,7 @@ impl Group {
 
     fn consume(&self, runtime: &Handle, shutdown: &CancellationToken) -> Result<()> {
         let consumer = self.connect(runtime)?;
+        let joint = Joint::start(&self.plan, runtime);
         let topics = self.log.topics(self.plan.projector().event_types());
         let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
         consumer.subscribe(&topics).map_err(Error::kafka("joining a consumer group"))?;
@@ -109,7 +111,7 @@ impl Group {
             }
             for part in std::mem::take(&mut *lock(&consumer.context().assigned)) {
                 said = false;
-                self.begin(&consumer, part, shutdown);
+                self.begin(&consumer, &joint, part, shutdown);
             }
         }
         consumer.context().end(None);
@@ -152,10 +154,16 @@ impl Group {
     }
 
     /// Begins the task of a partition that was assigned.
-    fn begin(&self, consumer: &Arc<BaseConsumer<GroupContext>>, part: Part, shutdown: &CancellationToken) {
+    fn begin(
+        &self,
+        consumer: &Arc<BaseConsumer<GroupContext>>,
+        joint: &Joint,
+        part: Part,
+        shutdown: &CancellationToken,
+    ) {
         let Some(queue) = Queue::split(consumer, &part) else { return };
         let shutdown = shutdown.child_token();
-        let task = self.plan.task(Feed::Partition(PartitionFeed::new(part.clone(), queue)));
+        let task = self.plan.task(Feed::Partition(PartitionFeed::new(part.clone(), queue))).joining(joint.clone());
         let task = consumer.context().runtime.spawn(task.run(shutdown.clone()));
         let before = lock(&consumer.context().running).insert(part, Running { shutdown, task });
         if let Some(before) = before {

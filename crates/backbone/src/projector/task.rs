@@ -15,6 +15,7 @@ use super::{
     MissingHistory, Options, Projector,
     apply::Applier,
     feed::Feed,
+    joint::{Joint, Outcome, Step as JointStep},
     position,
     retry::retry_due,
     status::{Live, LiveParts, State},
@@ -23,7 +24,7 @@ use crate::{
     Clock, Db, Durability, Error, Result, Tx,
     clock::Stopwatch,
     limits::{PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, UNKNOWN_TYPES_MAX},
-    log::{Offset, Recorded},
+    log::{Offset, Part, Recorded},
     outbox::{Batch, MalformedEvent},
     parking::{self, Lot, Owner},
     telemetry,
@@ -48,6 +49,8 @@ pub(super) struct Plan {
 pub(super) struct Task {
     plan: Plan,
     feed: Feed,
+    /// Where batches of several parts are committed together; without it each is committed by itself.
+    joint: Option<Joint>,
     /// Where it stands; `None` before the stored position is read.
     position: Option<Offset>,
     /// Events tried at once: fewer after a batch has timed out.
@@ -99,7 +102,21 @@ impl Plan {
 
     pub(super) fn task(&self, feed: Feed) -> Task {
         let batch_events_max = self.options.batch_events_max;
-        Task { plan: self.clone(), feed, position: None, batch_events_max, is_lot_empty: false }
+        Task { plan: self.clone(), feed, joint: None, position: None, batch_events_max, is_lot_empty: false }
+    }
+
+    pub(super) fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// What applies events of `part`.
+    pub(super) fn applier<'a>(&'a self, part: &'a Part) -> Applier<'a> {
+        let Self { options: Options { gaps, apply_time_max, .. }, projector, clock, .. } = self;
+        Applier { projector: &**projector, part, gaps, apply_time_max: *apply_time_max, clock }
     }
 
     /// Says that the projector waits before it tries again.
@@ -115,6 +132,10 @@ impl Plan {
 }
 
 impl Task {
+    pub(super) fn joining(self, joint: Joint) -> Self {
+        Self { joint: Some(joint), ..self }
+    }
+
     pub(super) async fn run(mut self, shutdown: CancellationToken) {
         self.work(&shutdown).await;
         self.plan.live.remove(self.feed.part());
@@ -238,9 +259,20 @@ impl Task {
         let (count, oldest) = (batch.len(), batch[0].event.occurred_at);
         let last = batch[count - 1].offset;
         let stopwatch = Stopwatch::start();
-        let mine = self.select(batch);
+        let (mut mine, mut has_failed) = (self.select(batch), false);
 
-        let (tx, applied) = match self.applied(&mine, lot).await {
+        if lot.is_empty && let Some(joint) = &self.joint {
+            let step = JointStep { part: self.feed.part().clone(), from: at, to: last };
+            match joint.commit(step, mine).await? {
+                Outcome::Committed => {
+                    self.passed(last);
+                    self.tell(count, oldest, stopwatch);
+                    return Ok(Step::Done);
+                }
+                Outcome::Alone(events) => (mine, has_failed) = (events, true),
+            }
+        }
+        let (tx, applied) = match self.applied(&mine, lot.is_empty && !has_failed).await {
             Err(error @ Error::ApplyTimedOut { .. }) => return self.after_time_out(at, count, &mine, error).await,
             applied => applied?,
         };
@@ -250,22 +282,34 @@ impl Task {
         }
         self.commit(tx, at, last).await?;
         self.applier().committed(&applied).await;
-        self.batch_events_max = (self.batch_events_max * 2).min(self.plan.options.batch_events_max);
-        telemetry::projector_batch(self.name(), count, stopwatch.seconds());
-        telemetry::projector_delay(self.name(), (self.plan.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
+        self.tell(count, oldest, stopwatch);
         Ok(Step::Done)
     }
 
-    /// A transaction that holds the effects of `events`, and parks those at fault; and those that it applied.
-    async fn applied<'e>(&self, events: &'e [Recorded], lot: &Lot) -> Result<(Tx, Cow<'e, [Recorded]>)> {
+    /// After a batch of `count` events, the oldest of which occurred at `oldest`.
+    fn tell(&mut self, count: usize, oldest: Timestamp, stopwatch: Stopwatch) {
+        self.batch_events_max = (self.batch_events_max * 2).min(self.plan.options.batch_events_max);
+        telemetry::projector_batch(self.name(), count, stopwatch.seconds());
+        telemetry::projector_delay(self.name(), (self.plan.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
+    }
+
+    /// All up to `to` is dealt with.
+    fn passed(&mut self, to: Offset) {
+        self.position = Some(to);
+        self.feed.hint(to);
+    }
+
+    /// A transaction that holds the effects of `events`, and parks those at fault; and those that it applied. It is
+    /// hopeful where nothing is parked and nothing has failed yet.
+    async fn applied<'e>(&self, events: &'e [Recorded], is_hopeful: bool) -> Result<(Tx, Cow<'e, [Recorded]>)> {
         let applier = self.applier();
         let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         if events.is_empty() {
             return Ok((tx, Cow::Borrowed(events)));
         }
-        // Nearly always nothing is parked and nothing fails; then no care costs anything. That nothing was parked
-        // since the look at the lot is sure: whoever parks moves the position, and the commit would fail.
-        if lot.is_empty {
+        // Nearly always it is hopeful; then no care costs anything. That nothing was parked since the look at the lot
+        // is sure: whoever parks moves the position, and the commit would fail.
+        if is_hopeful {
             if applier.call(&mut tx.conn(), events).await?.is_ok() {
                 return Ok((tx, Cow::Borrowed(events)));
             }
@@ -325,14 +369,12 @@ impl Task {
         fail::fail_point!("projector-before-commit", |_| std::process::abort());
         tx.commit().await?;
         fail::fail_point!("projector-after-commit", |_| std::process::abort());
-        self.position = Some(to);
-        self.feed.hint(to);
+        self.passed(to);
         Ok(())
     }
 
     fn applier(&self) -> Applier<'_> {
-        let Plan { options: Options { gaps, apply_time_max, .. }, projector, clock, .. } = &self.plan;
-        Applier { projector: &**projector, part: self.feed.part(), gaps, apply_time_max: *apply_time_max, clock }
+        self.plan.applier(self.feed.part())
     }
 
     fn owner(&self) -> Owner<'_> {

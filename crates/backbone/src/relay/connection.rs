@@ -1,58 +1,15 @@
 //! Connections to the source, each of which answers in time or counts as broken.
 
+mod address;
+
 use std::time::Duration;
 
-use mysql_async::{BinaryProtocol, Conn, Opts, OptsBuilder, Params, QueryResult, Row, prelude::Queryable};
+use mysql_async::{BinaryProtocol, Conn, Params, QueryResult, Row, prelude::Queryable};
 use tidings_binlog::Flavor;
 
-use crate::{
-    Error, Result,
-    limits::{RELAY_CONNECT_TIME_MAX, RELAY_PACKET_BYTES_MAX, RELAY_QUESTION_TIME_MAX},
-};
+pub(super) use address::Address;
 
-/// The address of the source, parsed once.
-#[derive(Clone)]
-pub(super) struct Address(Opts);
-
-impl std::fmt::Debug for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // It may hold a password.
-        f.debug_tuple("Address").field(&self.0.ip_or_hostname()).field(&self.0.tcp_port()).finish()
-    }
-}
-
-impl Address {
-    pub(super) fn parse(url: &str) -> Result<Self> {
-        let source = |error| Error::Source {
-            doing: "reading the address of the relay's source",
-            source: mysql_async::Error::Url(error),
-        };
-        let opts = Opts::from_url(url).map_err(source)?;
-        let builder = OptsBuilder::from_opts(opts)
-            // A socket would outlive what a proxy or a pause of the network does to the address.
-            .prefer_socket(false)
-            .max_allowed_packet(Some(RELAY_PACKET_BYTES_MAX))
-            .stmt_cache_size(8);
-        Ok(Self(builder.into()))
-    }
-
-    /// The database that the address names; empty if it names none.
-    pub(super) fn database(&self) -> &str {
-        self.0.db_name().unwrap_or_default()
-    }
-
-    pub(super) async fn connect(&self) -> Result<Connection> {
-        let connecting = in_time(RELAY_CONNECT_TIME_MAX, Conn::new(self.0.clone()));
-        let conn = connecting.await?.map_err(failed("connecting to the relay's source"))?;
-        let mut connection = Connection { conn, flavor: Flavor::Mysql, version: String::new() };
-        let row: Option<(String,)> = connection.first("asking for the version", "SELECT VERSION()", ()).await?;
-        connection.version = row.map(|(version,)| version).unwrap_or_default();
-        if connection.version.to_ascii_lowercase().contains("mariadb") {
-            connection.flavor = Flavor::Mariadb;
-        }
-        Ok(connection)
-    }
-}
+use crate::{Error, Result, limits::RELAY_QUESTION_TIME_MAX};
 
 /// A connection that asks and is answered.
 #[derive(Debug)]
@@ -63,6 +20,17 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// Asks who answers.
+    async fn begin(conn: Conn) -> Result<Self> {
+        let mut connection = Self { conn, flavor: Flavor::Mysql, version: String::new() };
+        let row: Option<(String,)> = connection.first("asking for the version", "SELECT VERSION()", ()).await?;
+        connection.version = row.map(|(version,)| version).unwrap_or_default();
+        if connection.version.to_ascii_lowercase().contains("mariadb") {
+            connection.flavor = Flavor::Mariadb;
+        }
+        Ok(connection)
+    }
+
     pub(super) async fn run(&mut self, doing: &'static str, sql: &str) -> Result<()> {
         in_time(RELAY_QUESTION_TIME_MAX, self.conn.query_drop(sql)).await?.map_err(failed(doing))
     }

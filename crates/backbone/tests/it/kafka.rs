@@ -1,6 +1,7 @@
 //! Projectors as consumer groups on a real Kafka.
 
 mod broker;
+mod joint;
 mod outage;
 
 use std::collections::HashMap;

@@ -91,6 +91,7 @@ struct Shared {
     fence_lists: Script,
     read_counters: Script,
     store_counters: Script,
+    kept: Script,
     refresh: Script,
 }
 
@@ -119,6 +120,7 @@ impl Hot {
             fence_lists: Script::new(include_str!("lua/fence_lists.lua")),
             read_counters: Script::new(include_str!("lua/read_counters.lua")),
             store_counters: Script::new(include_str!("lua/store_counters.lua")),
+            kept: Script::new(include_str!("lua/kept.lua")),
             refresh: Script::new(include_str!("lua/refresh.lua")),
         }))
     }

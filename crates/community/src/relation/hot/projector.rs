@@ -79,7 +79,10 @@ impl Projector for RefreshingProjector {
     async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
         drop(self.take(batch));
         let folded = projection::mirror_batch(batch, &mut conn).await?;
-        let changes = count(&mut conn, &folded).await?;
+        // Asked before the counters are locked, so that nobody waits for Redis.
+        let users: Vec<UserId> = folded.deltas.keys().copied().collect();
+        let kept = self.hot.kept_of(&users).await;
+        let changes = count(&mut conn, &folded, kept).await?;
         let events = batch.iter().map(|recorded| recorded.event.id).collect();
         self.put(Applied { events, changes });
         Ok(())
@@ -92,9 +95,8 @@ impl Projector for RefreshingProjector {
     }
 }
 
-/// Adds to the counters, and finds out which numbers that left.
-async fn count(conn: &mut Conn<'_>, folded: &Folded) -> Result<Vec<Change>> {
-    let users: Vec<UserId> = folded.deltas.keys().copied().collect();
+/// Adds to the counters, and finds out which numbers that left of those `users` of whom something is kept.
+async fn count(conn: &mut Conn<'_>, folded: &Folded, users: Vec<UserId>) -> Result<Vec<Change>> {
     let before = match conn.engine() {
         Engine::Sqlite => Some(counters::read_stored(conn, &users).await?),
         // Others may change a row until this transaction has; then it is one further than it was.

@@ -53,6 +53,33 @@ impl Change {
 }
 
 impl Hot {
+    /// Those of `users` of whom anything is kept. Of the others there is nothing to bring up to date, and what is
+    /// loaded of them from now on has its number from the database. Nobody, where Redis does not answer.
+    pub(super) async fn kept_of(&self, users: &[UserId]) -> Vec<UserId> {
+        let mut kept = Vec::new();
+        for users in users.chunks(limits::HOT_KEPT_USERS_MAX) {
+            match self.try_kept_of(users).await {
+                Ok(places) => kept.extend(places.into_iter().filter_map(|place| users.get(place).copied())),
+                Err(error) => {
+                    tracing::debug!(error = tidings_backbone::Error::chain(&error), "hot state was not looked for");
+                    break;
+                }
+            }
+        }
+        kept
+    }
+
+    async fn try_kept_of(&self, users: &[UserId]) -> Result<Vec<usize>> {
+        let mut call = self.0.kept.call();
+        for user in users {
+            call = call
+                .key(self.list_key(ListName::Followers, *user))
+                .key(self.list_key(ListName::Followings, *user))
+                .key(self.counters_key(*user));
+        }
+        self.0.redis.call("looking for hot state", &call).await
+    }
+
     /// Makes the changes where something is kept. What cannot be told here is not served later, since
     /// its number is old.
     pub(super) async fn refresh(&self, changes: &[Change]) {

@@ -1,0 +1,166 @@
+//! Batches of several partitions in one transaction.
+//!
+//! Each partition has a task of its own, and what its events lead to is often in the same rows: two
+//! transactions that add to one counter take turns, and each pays for its statements and its commit. So
+//! what has gathered while the last transaction was being committed becomes one, as in the ledger: alone,
+//! a batch goes alone; under load it takes others along.
+//!
+//! The transaction moves the position of every part that it has a batch of, by compare-and-set, so it
+//! commits for all of them or for none. Whatever stands in its way, each batch is then tried alone by its
+//! own task, which knows how to find the event at fault, to wait, or to give up its partition.
+
+use std::collections::VecDeque;
+
+use futures::{StreamExt as _, stream::FuturesUnordered};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+};
+
+use super::{position, task::Plan};
+use crate::{
+    Durability, Error, Result,
+    limits::{PROJECTOR_FURTHER_BATCH_EVENTS_MIN, PROJECTOR_JOINT_AT_ONCE, PROJECTOR_SHARES_MAX},
+    log::{Offset, Part, Recorded},
+};
+
+/// Where the tasks of one projector hand in their batches. Cheap to clone; it ends with its last clone.
+#[derive(Clone, Debug)]
+pub(super) struct Joint(mpsc::Sender<Share>);
+
+/// The batch of one part.
+#[derive(Debug)]
+struct Share {
+    step: Step,
+    events: Vec<Recorded>,
+    reply: oneshot::Sender<Outcome>,
+}
+
+/// How a batch moves the position of its part.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) part: Part,
+    pub(super) from: Offset,
+    pub(super) to: Offset,
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It is committed, with its position.
+    Committed,
+    /// Nothing of it is; these are its events.
+    Alone(Vec<Recorded>),
+}
+
+impl Joint {
+    /// Begins to commit what the tasks of `plan` hand in.
+    pub(super) fn start(plan: &Plan, runtime: &Handle) -> Self {
+        let (sender, receiver) = mpsc::channel(PROJECTOR_SHARES_MAX);
+        runtime.spawn(run(plan.clone(), receiver));
+        Self(sender)
+    }
+
+    /// Commits a batch together with others that are there.
+    ///
+    /// # Errors
+    /// When nobody commits any more: a fault of this crate.
+    pub(super) async fn commit(&self, step: Step, events: Vec<Recorded>) -> Result<Outcome> {
+        let ended = || Error::Invariant { message: "the joint transactions of a projector ended".to_owned() };
+        let (reply, outcome) = oneshot::channel();
+        self.0.send(Share { step, events, reply }).await.map_err(|_| ended())?;
+        outcome.await.map_err(|_| ended())
+    }
+}
+
+async fn run(plan: Plan, mut receiver: mpsc::Receiver<Share>) {
+    let mut waiting = VecDeque::new();
+    let mut under_way = FuturesUnordered::new();
+    let mut is_ended = false;
+    loop {
+        while under_way.len() < PROJECTOR_JOINT_AT_ONCE {
+            let min = if under_way.is_empty() { 0 } else { PROJECTOR_FURTHER_BATCH_EVENTS_MIN };
+            let shares = take(&mut waiting, min, plan.batch_events_max());
+            if shares.is_empty() {
+                break;
+            }
+            under_way.push(commit(&plan, shares));
+        }
+        tokio::select! {
+            biased;
+            received = receiver.recv(), if !is_ended => match received {
+                Some(share) => waiting.push_back(share),
+                None => is_ended = true,
+            },
+            Some(()) = under_way.next() => {}
+            else => return,
+        }
+        // All that is there already, before a transaction is begun without it.
+        while let Ok(share) = receiver.try_recv() {
+            waiting.push_back(share);
+        }
+    }
+}
+
+/// The next batches, in the order in which they came, some `max` events of them; none when there are fewer than
+/// `min`.
+fn take(waiting: &mut VecDeque<Share>, min: usize, max: usize) -> Vec<Share> {
+    let events = |shares: &[Share]| shares.iter().map(|share| share.events.len()).sum::<usize>();
+    if events(waiting.make_contiguous()) < min {
+        return Vec::new();
+    }
+    let mut shares: Vec<Share> = Vec::new();
+    while let Some(next) = waiting.pop_front() {
+        if !shares.is_empty() && events(&shares) + next.events.len() > max {
+            waiting.push_front(next);
+            break;
+        }
+        shares.push(next);
+    }
+    shares
+}
+
+async fn commit(plan: &Plan, shares: Vec<Share>) {
+    let (mut events, mut left) = (Vec::new(), Vec::with_capacity(shares.len()));
+    for Share { step, events: of_share, reply } in shares {
+        left.push((step, of_share.len(), reply));
+        events.extend(of_share);
+    }
+    let steps: Vec<Step> = left.iter().map(|(step, ..)| step.clone()).collect();
+    let is_committed = match try_commit(plan, &events, &steps).await {
+        Ok(is_committed) => is_committed,
+        Err(error) => {
+            tracing::debug!(projector = plan.name(), error = Error::chain(&error), "batches are tried alone");
+            false
+        }
+    };
+    if !is_committed {
+        for (_, count, reply) in left.into_iter().rev() {
+            let alone = events.split_off(events.len() - count);
+            drop(reply.send(Outcome::Alone(alone)));
+        }
+        return;
+    }
+    for (.., reply) in left {
+        drop(reply.send(Outcome::Committed));
+    }
+    plan.applier(&steps[0].part).committed(&events).await;
+}
+
+/// Applies events of several parts and moves their positions; `false` when an event is at fault.
+async fn try_commit(plan: &Plan, events: &[Recorded], steps: &[Step]) -> Result<bool> {
+    let mut tx = plan.db().write(Durability::Rebuildable).await?;
+    // Before the work: whoever lost a part need not do it, and rows that others wait for are locked for less long.
+    for Step { part, from, to } in steps {
+        position::advance(&mut tx.conn(), plan.name(), part, *from, *to, plan.now()).await?;
+    }
+    // Nothing is parked here, so it does not matter in which part's name it is applied.
+    if !events.is_empty() && plan.applier(&steps[0].part).call(&mut tx.conn(), events).await?.is_err() {
+        tx.rollback().await?;
+        return Ok(false);
+    }
+    fail::fail_point!("projector-before-commit", |_| std::process::abort());
+    tx.commit().await?;
+    fail::fail_point!("projector-after-commit", |_| std::process::abort());
+    Ok(true)
+}
