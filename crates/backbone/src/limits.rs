@@ -150,6 +150,8 @@ pub const RELAY_GAP_SAMPLE_GAP: Duration = Duration::from_secs(60);
 pub const RELAY_BEHIND_ROWS_COUNTED: i64 = 10_000;
 /// Silence after which Kafka gives a process's partitions to others. Brokers allow 6 s at least.
 pub const KAFKA_SESSION_TIME_MAX: Duration = Duration::from_secs(6);
+/// Time that reading positions may take while partitions are assigned: the others of the group wait meanwhile.
+pub const KAFKA_POSITIONS_TIME_MAX: Duration = Duration::from_secs(2);
 /// Time in which each process has to take part in a new division of the partitions; the others then go on without it.
 pub const KAFKA_REBALANCE_TIME_MAX: Duration = Duration::from_secs(30);
 /// KiB that are fetched ahead for one partition.

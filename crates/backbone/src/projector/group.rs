@@ -14,6 +14,7 @@ use std::{
 use rdkafka::{
     ClientContext, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer, ConsumerContext},
+    error::KafkaResult,
     types::RDKafkaRespErr,
 };
 use tokio::{runtime::Handle, task::JoinHandle};
@@ -28,10 +29,10 @@ use crate::{
     Error, Result,
     kafka::Options,
     limits::{
-        KAFKA_QUEUE_KIB_MAX, KAFKA_REBALANCE_TIME_MAX, KAFKA_SESSION_TIME_MAX, PROJECTOR_BACKOFF_MAX,
-        PROJECTOR_BACKOFF_MIN,
+        KAFKA_POSITIONS_TIME_MAX, KAFKA_QUEUE_KIB_MAX, KAFKA_REBALANCE_TIME_MAX, KAFKA_SESSION_TIME_MAX,
+        PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN,
     },
-    log::{KafkaLog, Part},
+    log::{KafkaLog, Offset as Position, Part},
 };
 
 /// One projector on all the partitions that are assigned to this process.
@@ -44,6 +45,7 @@ pub(super) struct Group {
 /// What the consumer tells of rebalances.
 #[derive(Debug)]
 pub(super) struct GroupContext {
+    plan: Plan,
     runtime: Handle,
     /// Assigned, and without a task so far.
     assigned: Mutex<Vec<Part>>,
@@ -146,6 +148,7 @@ impl Group {
             .set("fetch.wait.max.ms", "100")
             .set("topic.metadata.refresh.interval.ms", "30000");
         let consumer = config.create_with_context(GroupContext {
+            plan: self.plan.clone(),
             runtime: runtime.clone(),
             assigned: Mutex::default(),
             running: Mutex::default(),
@@ -175,6 +178,26 @@ impl Group {
 const POLL_TIME: Duration = Duration::from_millis(50);
 
 impl GroupContext {
+    /// Where to begin: at the positions in the database, as numbers. What Kafka has noted is a hint for tools.
+    ///
+    /// The task of each partition goes to its position anyway. But a client that is still asking where "the end" is,
+    /// when it is told to go elsewhere, asks again half a second later and goes there after all (librdkafka 2.x,
+    /// `rd_kafka_toppar_handle_Offset` on an outdated answer): all between would be skipped in silence. So no such
+    /// question is ever asked, unless the database cannot be; then it is for the beginning, from where all that is
+    /// applied is passed over, and nothing skipped.
+    fn begin_at(&self, parts: &[Part]) -> KafkaResult<TopicPartitionList> {
+        let asking = tokio::time::timeout(KAFKA_POSITIONS_TIME_MAX, self.plan.positions(parts));
+        let positions = match self.runtime.block_on(asking) {
+            Ok(Ok(positions)) => positions,
+            Ok(Err(error)) => {
+                tracing::debug!(error = Error::chain(&error), "positions are not known yet");
+                BTreeMap::new()
+            }
+            Err(_) => BTreeMap::new(),
+        };
+        beginnings(parts, &positions)
+    }
+
     /// Ends the tasks of these parts, or all, and waits until each has finished its transaction.
     fn end(&self, parts: Option<&[Part]>) {
         let ended: Vec<Running> = {
@@ -201,9 +224,7 @@ impl ConsumerContext for GroupContext {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, event: RDKafkaRespErr, list: &mut TopicPartitionList) {
         let parts = parts(list);
         let done = if event == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
-            // Where to begin, the task of each partition reads in the database. What Kafka has noted is a hint for
-            // tools, and without one the client would refuse to begin at all.
-            let assigned = list.set_all_offsets(Offset::End).and_then(|()| consumer.incremental_assign(list));
+            let assigned = self.begin_at(&parts).and_then(|list| consumer.incremental_assign(&list));
             lock(&self.assigned).extend(parts);
             assigned
         } else {
@@ -217,6 +238,16 @@ impl ConsumerContext for GroupContext {
     }
 }
 
+/// After each position; at the beginning where there is none.
+fn beginnings(parts: &[Part], positions: &BTreeMap<Part, Position>) -> KafkaResult<TopicPartitionList> {
+    let mut list = TopicPartitionList::with_capacity(parts.len());
+    for part in parts {
+        let begin = positions.get(part).map_or(Offset::Beginning, |position| Offset::Offset(position.0 + 1));
+        list.add_partition_offset(&part.topic, part.number, begin)?;
+    }
+    Ok(list)
+}
+
 fn parts(list: &TopicPartitionList) -> Vec<Part> {
     let elements = list.elements();
     elements.iter().map(|element| Part { topic: element.topic().into(), number: element.partition() }).collect()
@@ -224,4 +255,18 @@ fn parts(list: &TopicPartitionList) -> Vec<Part> {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_begins_after_its_position_and_never_at_the_end() {
+        let part = |number| Part { topic: "t".into(), number };
+        let positions = BTreeMap::from([(part(0), Position(-1)), (part(1), Position(41))]);
+        let list = beginnings(&[part(0), part(1), part(2)], &positions).unwrap();
+        let offsets: Vec<Offset> = list.elements().iter().map(|element| element.offset()).collect();
+        assert_eq!(offsets, [Offset::Offset(0), Offset::Offset(42), Offset::Beginning]);
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -107,6 +107,18 @@ impl Plan {
 
     pub(super) fn db(&self) -> &Db {
         &self.db
+    }
+
+    /// The stored positions in those of `parts` that have one.
+    pub(super) async fn positions(&self, parts: &[Part]) -> Result<BTreeMap<Part, Offset>> {
+        let mut look = self.db.glance().await?;
+        let mut positions = BTreeMap::new();
+        for part in parts {
+            if let Some(position) = position::position(&mut look.conn(), self.name(), part).await? {
+                positions.insert(part.clone(), position);
+            }
+        }
+        Ok(positions)
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -261,7 +273,9 @@ impl Task {
         let stopwatch = Stopwatch::start();
         let (mut mine, mut has_failed) = (self.select(batch), false);
 
-        if lot.is_empty && let Some(joint) = &self.joint {
+        if lot.is_empty
+            && let Some(joint) = &self.joint
+        {
             let step = JointStep { part: self.feed.part().clone(), from: at, to: last };
             match joint.commit(step, mine).await? {
                 Outcome::Committed => {
