@@ -12,6 +12,7 @@
 //! - [`log`]: committed events in order; embedded, the outbox itself.
 //! - [`projector`]: batches of events applied with their position in one transaction.
 //! - [`parking`]: where a key waits after one of its events failed, and what an operator does about it.
+//! - [`alerts`]: somebody is told when a key dies.
 //! - [`audit`]: who did what, and why.
 //! - [`kafka`]: the log of the distributed mode.
 //! - [`redis`]: hot state and caches of the distributed mode.
@@ -19,6 +20,7 @@
 //!
 //! `examples/own_event.rs` shows an own event type, an own transaction and an own projector.
 
+pub mod alerts;
 pub mod audit;
 pub mod clock;
 pub mod db;

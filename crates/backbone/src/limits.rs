@@ -73,6 +73,14 @@ pub const PARKING_LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const REDRIVE_KEYS_MAX: usize = 20_000;
 /// Time that a redrive with a rate may take.
 pub const REDRIVE_TIME_MAX: Duration = Duration::from_hours(24);
+/// Deaths of keys that are told one after the other before the process is asked whether it ends.
+pub const ALERT_ROUND_DEATHS_MAX: usize = 20;
+/// Pause between looks for deaths that nobody was told of.
+pub const ALERT_LOOK_GAP: Duration = Duration::from_secs(1);
+/// Pause before an alert is sent again that was not taken; it doubles with each.
+pub const ALERT_BACKOFF_MIN: Duration = Duration::from_secs(1);
+/// Longest pause between such tries.
+pub const ALERT_BACKOFF_MAX: Duration = Duration::from_mins(5);
 /// Bytes of the reason of an operator's action.
 pub const AUDIT_REASON_BYTES_MAX: usize = 2_000;
 /// Rows of the audit that one transaction of the retention deletes: some hold whole events.

@@ -16,8 +16,9 @@
 //!   parked. So one of the two sees the other, and no event is left behind under a key that is free.
 //!
 //! In reading order: `lot` is what the projector's task does, `look` what can be looked at, `filter` chooses
-//! keys, `redrive` and `discard` are the operator's.
+//! keys, `redrive` and `discard` are the operator's, and `deaths` is what [`crate::alerts`] tells.
 
+mod deaths;
 mod discard;
 mod filter;
 mod look;
@@ -32,18 +33,19 @@ use crate::{
     log::{Offset, Part},
 };
 
-pub use self::{
-    discard::{Discard, Discarded, Which, discard, find},
-    filter::Filter,
-    look::{Counts, Mark, ParkedKey, WaitingEvent, count, events, list, waiting},
-    redrive::{Plan, Planned, Redrive, plan, redrive},
-};
 pub(crate) use self::{
+    deaths::{Death, note_told, take_untold},
     look::oldest,
     lot::{
         Due, Lot, Waiting, append, are_still_parked, due, lot, note_failure, park, park_malformed, parked_among,
         remove_applied, waiting_if_due,
     },
+};
+pub use self::{
+    discard::{Discard, Discarded, Which, discard, find},
+    filter::Filter,
+    look::{Counts, Mark, ParkedKey, WaitingEvent, count, events, list, waiting},
+    redrive::{Plan, Planned, Redrive, plan, redrive},
 };
 
 /// Whose lot: each projector has one on each part of the log, so that whoever owns the part owns the

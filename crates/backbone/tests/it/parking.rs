@@ -1,5 +1,6 @@
 //! Guarantee 5: events of one key are applied in commit order, also after retry, dead letter and redrive.
 
+mod alerts;
 mod discard;
 mod fence;
 mod load;

@@ -38,6 +38,8 @@ async fn an_operator_beside_the_projector_never_loses_or_doubles_an_event(engine
     let writing = async {
         for version in 1..=LAST {
             site.emit((0..KEYS).map(|key| (format!("k{key}"), version))).await;
+            // Kafka's client is waited for without awaiting.
+            tokio::task::yield_now().await;
         }
     };
     // Redrives whatever is parked all the time, and takes out the head or the last that waits, in turn.
