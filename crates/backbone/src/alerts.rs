@@ -99,7 +99,6 @@ impl Alerts {
                 note_told(&self.db, &death, Some(self.later(pause))).await?;
                 return Ok(pause);
             }
-            fail::fail_point!("alert-before-note", |_| std::process::abort());
             note_told(&self.db, &death, None).await?;
             telemetry::alert_sent();
             if self.backoff > ALERT_BACKOFF_MIN {

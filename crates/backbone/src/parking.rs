@@ -15,11 +15,12 @@
 //!   task believes it to be. Whoever appends behind a key moves the position, and then looks whether the key is still
 //!   parked. So one of the two sees the other, and no event is left behind under a key that is free.
 //!
-//! In reading order: `lot` is what the projector's task does, `look` what can be looked at, `filter` chooses
+//! In reading order: `lot` and `due` are what the projector's task does, `look` what can be looked at, `filter` chooses
 //! keys, `redrive` and `discard` are the operator's, and `deaths` is what [`crate::alerts`] tells.
 
 mod deaths;
 mod discard;
+mod due;
 mod filter;
 mod look;
 mod lot;
@@ -35,11 +36,9 @@ use crate::{
 
 pub(crate) use self::{
     deaths::{Death, note_told, take_untold},
+    due::{Due, Lot, Waiting, due, lot, waiting_if_due},
     look::oldest,
-    lot::{
-        Due, Lot, Waiting, append, are_still_parked, due, lot, note_failure, park, park_malformed, parked_among,
-        remove_applied, waiting_if_due,
-    },
+    lot::{append, are_still_parked, note_failure, park, park_malformed, parked_among, remove_applied},
 };
 pub use self::{
     discard::{Discard, Discarded, Which, discard, find},

@@ -180,7 +180,6 @@ impl Retry<'_> {
 
     async fn commit(&self, mut tx: Tx) -> Result<()> {
         position::hold_at(&mut tx.conn(), self.applier.projector.name(), self.applier.part, self.at).await?;
-        fail::fail_point!("retry-before-commit", |_| std::process::abort());
         tx.commit().await
     }
 }

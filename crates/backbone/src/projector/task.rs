@@ -261,7 +261,9 @@ impl Task {
         let stopwatch = Stopwatch::start();
         let (mut mine, mut has_failed) = (self.select(batch), false);
 
-        if lot.is_empty && let Some(joint) = &self.joint {
+        if lot.is_empty
+            && let Some(joint) = &self.joint
+        {
             let step = JointStep { part: self.feed.part().clone(), from: at, to: last };
             match joint.commit(step, mine).await? {
                 Outcome::Committed => {

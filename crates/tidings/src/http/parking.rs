@@ -1,24 +1,23 @@
 //! Routes of the parking lot: what waits, and what an operator does about it.
 
+mod request;
 mod view;
-
-use std::num::NonZeroU32;
 
 use axum::{
     Json,
     extract::{Extension, State},
 };
-use serde::Deserialize;
 use tidings_backbone::{
-    audit::{Actor, Reason},
-    limits::{EVENT_TEXT_BYTES_MAX, PARKING_ERROR_CHARS_MAX},
+    audit::Actor,
     log::{Offset, Part},
-    parking::{self, Filter, Refusal, Which},
+    parking::{self, Refusal},
 };
-use tidings_event::{EventId, Timestamp};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
-use self::view::{DiscardedView, ParkedView, PlanView, WaitingView};
+use self::{
+    request::{DiscardRequest, Given, RedriveRequest},
+    view::{DiscardedView, ParkedView, PlanView, WaitingView},
+};
 use super::{
     body,
     cursor::ListName,
@@ -56,48 +55,6 @@ pub(super) struct FilterParams {
     limit: Option<u32>,
     /// `next_cursor` of the part before.
     cursor: Option<String>,
-}
-
-/// What a request gave of a filter.
-#[derive(Debug, Default)]
-struct Given {
-    projector: Option<String>,
-    key: Option<String>,
-    event_type: Option<String>,
-    error: Option<String>,
-    state: Option<String>,
-    parked_from: Option<String>,
-    parked_before: Option<String>,
-}
-
-impl Given {
-    fn filter(self) -> Result<Filter, Problem> {
-        let time = |name: &'static str, text: Option<String>| {
-            let wrong = || Problem::field(name, "must be a time such as 2026-11-29T15:26:17.123Z");
-            text.map(|text| text.parse::<Timestamp>().map_err(|_| wrong())).transpose()
-        };
-        let state = self.state.map(|text| text.parse::<parking::State>());
-        Ok(Filter {
-            projector: checked("projector", self.projector, EVENT_TEXT_BYTES_MAX)?,
-            key: checked("key", self.key, EVENT_TEXT_BYTES_MAX)?,
-            event_type: checked("event_type", self.event_type, EVENT_TEXT_BYTES_MAX)?,
-            error: checked("error", self.error, PARKING_ERROR_CHARS_MAX)?,
-            state: state
-                .transpose()
-                .map_err(|_| Problem::field("state", "must be `retrying`, `dead` or `redriving`"))?,
-            parked_from: time("parked_from", self.parked_from)?,
-            parked_before: time("parked_before", self.parked_before)?,
-        })
-    }
-}
-
-fn checked(name: &'static str, text: Option<String>, bytes_max: usize) -> Result<Option<String>, Problem> {
-    match text {
-        Some(text) if text.is_empty() || text.len() > bytes_max => {
-            Err(Problem::field(name, format!("must have 1 to {bytes_max} bytes")))
-        }
-        text => Ok(text),
-    }
 }
 
 /// Parked keys, the longest parked first
@@ -159,40 +116,6 @@ pub(super) async fn parked_events(
     Ok(Json(Items::new(items, ListName::ParkedEvents, next.as_ref())))
 }
 
-/// Which keys are to be redriven, and how.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RedriveRequest {
-    /// Of this projector.
-    #[schema(example = "relation")]
-    projector: Option<String>,
-    /// This key.
-    #[schema(example = "17")]
-    key: Option<String>,
-    /// The event at its head is of this type.
-    event_type: Option<String>,
-    /// Its last error contains this text, in the same letters.
-    error: Option<String>,
-    /// `retrying`, `dead` or `redriving`. Without it, and without `projector` and `key` both, what is being
-    /// redriven already is passed over.
-    state: Option<String>,
-    /// Parked at this time (RFC 3339) or later.
-    parked_from: Option<String>,
-    /// Parked before this time.
-    parked_before: Option<String>,
-    /// `true` means every key, and is needed where nothing above is given.
-    #[serde(default)]
-    all: bool,
-    /// Events a second over all the keys; without it, as fast as can be.
-    #[schema(value_type = Option<u32>, minimum = 1)]
-    events_per_second: Option<NonZeroU32>,
-    /// Why, for the audit.
-    reason: Option<String>,
-    /// Say what would be done, and change nothing.
-    #[serde(default)]
-    dry_run: bool,
-}
-
 /// Let parked keys be tried again
 ///
 /// Each key in the order of its events, the longest parked key first. A key that was dead stops at its first new
@@ -214,24 +137,7 @@ pub(super) async fn redrive(
     _: NoQuery,
     body::Json(asked): body::Json<RedriveRequest>,
 ) -> Result<Json<PlanView>, Problem> {
-    let RedriveRequest { all, events_per_second, reason, dry_run, .. } = asked;
-    let given = Given {
-        projector: asked.projector,
-        key: asked.key,
-        event_type: asked.event_type,
-        error: asked.error,
-        state: asked.state,
-        parked_from: asked.parked_from,
-        parked_before: asked.parked_before,
-    };
-    let filter = given.filter()?;
-    match (filter.is_empty(), all) {
-        (true, false) => return Err(Problem::field("all", "must be `true` where no filter is given")),
-        (false, true) => return Err(Problem::field("all", "must not be `true` beside a filter")),
-        _ => {}
-    }
-    let reason = reason.map(|text| self::reason(&text)).transpose()?;
-    let wanted = parking::Redrive { filter, events_per_second, reason };
+    let (wanted, dry_run) = asked.wanted()?;
     let planned = if dry_run {
         let mut tx = app.db.read().await?;
         parking::plan(tx.conn(), &wanted).await?
@@ -239,46 +145,6 @@ pub(super) async fn redrive(
         parking::redrive(&app.db, &wanted, &Actor::new(&identity.subject), app.clock.now()).await?
     };
     Ok(Json(PlanView::new(&planned.map_err(refused)?, dry_run)))
-}
-
-/// Which waiting event is to be discarded, and why.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DiscardRequest {
-    /// The projector for which it waits.
-    #[schema(example = "relation")]
-    projector: String,
-    /// The key under which it waits.
-    #[schema(example = "17")]
-    key: String,
-    /// The event's id; or else `offset`.
-    #[schema(example = "019ac3f2-4c1e-7aa0-b2c3-0d1e2f3a4b5c")]
-    event_id: Option<String>,
-    /// Where it stands in the log, of what has no id.
-    offset: Option<i64>,
-    /// The part of the log that `offset` is in, as `topic/partition`; needed where the key waits in several.
-    #[schema(example = "tidings.relation/3")]
-    part: Option<String>,
-    /// Why, for the audit: 1 to 2,000 bytes.
-    #[schema(example = "made by a script with a wrong clock; the fact was mended by hand")]
-    reason: String,
-}
-
-impl DiscardRequest {
-    fn which(&self) -> Result<Which, Problem> {
-        let part = self.part.as_deref().map(str::parse::<Part>).transpose();
-        let part = part.map_err(|_| Problem::field("part", "must be `topic/partition`"))?;
-        match (self.event_id.as_deref(), self.offset) {
-            (Some(_), Some(_)) => Err(Problem::field("offset", "must not be given together with `event_id`")),
-            (None, None) => Err(Problem::field("event_id", "is missing, and so is `offset`")),
-            (Some(_), None) if part.is_some() => Err(Problem::field("part", "goes with `offset` alone")),
-            (Some(id), None) => match id.parse::<EventId>() {
-                Ok(id) => Ok(Which::Id(id.to_string())),
-                Err(_) => Err(Problem::field("event_id", "must be a UUID")),
-            },
-            (None, Some(offset)) => Ok(Which::At(part, Offset(offset))),
-        }
-    }
 }
 
 /// Discard one waiting event, for good
@@ -301,14 +167,9 @@ pub(super) async fn discard(
     _: NoQuery,
     body::Json(asked): body::Json<DiscardRequest>,
 ) -> Result<Json<DiscardedView>, Problem> {
-    let (which, reason) = (asked.which()?, reason(&asked.reason)?);
-    let wanted = parking::Discard { projector: asked.projector, key: asked.key, which, reason };
+    let wanted = asked.wanted()?;
     let discarded = parking::discard(&app.db, &wanted, &Actor::new(&identity.subject), app.clock.now()).await?;
     DiscardedView::new(&discarded.map_err(refused)?).map(Json)
-}
-
-fn reason(text: &str) -> Result<Reason, Problem> {
-    text.parse().map_err(|error: tidings_backbone::audit::InvalidReason| Problem::field("reason", error.to_string()))
 }
 
 fn refused(refusal: Refusal) -> Problem {
