@@ -50,14 +50,16 @@ pub(super) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The same, cut off so that a table stays one.
+/// The same, with its middle left out where it is too long for a table: of an error, the first words say what was
+/// being done, and the last ones why it failed.
 pub(super) fn short(text: &str, chars_max: usize) -> String {
-    let mut short: String = harmless(text).chars().take(chars_max).collect();
-    if text.chars().nth(chars_max).is_some() {
-        short.pop();
-        short.push('…');
+    let chars: Vec<char> = harmless(text).chars().collect();
+    if chars.len() <= chars_max {
+        return chars.into_iter().collect();
     }
-    short
+    let kept = chars_max.saturating_sub(1);
+    let (begin, end) = (&chars[..kept / 3], &chars[chars.len() - (kept - kept / 3)..]);
+    begin.iter().chain(&['…']).chain(end).collect()
 }
 
 #[cfg(test)]
@@ -67,7 +69,7 @@ mod tests {
     #[test]
     fn what_is_shown_is_short_and_harmless() {
         assert_eq!(short("abc", 3), "abc");
-        assert_eq!(short("abcd", 3), "ab…");
+        assert_eq!(short("abcdefghij", 7), "ab…ghij");
         assert_eq!(short("a\u{1b}[2J", 9), "a\u{fffd}[2J");
     }
 

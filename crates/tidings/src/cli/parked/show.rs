@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Characters of an error that the table shows.
-const ERROR_CHARS_MAX: usize = 80;
+const ERROR_CHARS_MAX: usize = 100;
 /// Parts of the log in which one key may wait.
 const PARTS_MAX: usize = 1_000;
 
