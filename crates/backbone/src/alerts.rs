@@ -6,8 +6,8 @@
 //!
 //! ```json
 //! {"type": "key.died", "timestamp": "2026-11-29T15:26:17.123Z", "data": {
-//!     "projector": "relation", "topic": "tidings.relation", "partition": 3, "key": "17", "attempts": 3,
-//!     "error": "..", "event_id": "019ac3f2-4c1e-7aa0-b2c3-0d1e2f3a4b5c", "event_type": "relation.followed",
+//!     "projector": "lamps", "topic": "house.switch", "partition": 3, "key": "17", "attempts": 3,
+//!     "error": "..", "event_id": "019ac3f2-4c1e-7aa0-b2c3-0d1e2f3a4b5c", "event_type": "switch.turned",
 //!     "waiting": 12, "parked_at": "..", "died_at": ".."}}
 //! ```
 //!
@@ -132,7 +132,7 @@ impl Alerts {
         let (id, seconds) = (id(death), self.clock.now().0.div_euclid(1_000));
         let request = self
             .client
-            .post(self.url.clone())
+            .request(reqwest::Method::POST, self.url.clone())
             .header("webhook-id", &id)
             .header("webhook-timestamp", seconds)
             .header("webhook-signature", self.secret.sign(&id, seconds, body.as_bytes()))

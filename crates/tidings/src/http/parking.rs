@@ -176,6 +176,6 @@ fn refused(refusal: Refusal) -> Problem {
     match &refusal {
         Refusal::NoneParked | Refusal::NoSuchEvent => Problem::new(Name::NotFound).detail(refusal.to_string()),
         Refusal::TooLong { .. } => Problem::field("events_per_second", format!("is too low: {refusal}")),
-        Refusal::SeveralEvents { .. } => Problem::field("event_id", format!("is not one event: {refusal}")),
+        Refusal::SeveralEvents { .. } => Problem::field("part", format!("is needed, with `offset`: {refusal}")),
     }
 }
