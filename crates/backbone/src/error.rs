@@ -50,6 +50,12 @@ pub enum Error {
         /// The projector whose position moved.
         projector: &'static str,
     },
+    /// A parked key was freed by somebody else while events were being appended behind it; nothing was written.
+    #[error("a parked key of projector `{projector}` was freed by somebody else")]
+    KeyFreed {
+        /// The projector whose key it is.
+        projector: &'static str,
+    },
     /// The log no longer holds the events the projector would need next.
     #[error("projector `{projector}` needs offset {needed}, but the log starts at {earliest}")]
     HistoryMissing {
@@ -248,7 +254,9 @@ impl Error {
         match self {
             Self::Database { source, .. } => is_transient(source),
             Self::CommitUnknown { .. } => true,
-            Self::PositionMoved { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => true,
+            Self::PositionMoved { .. } | Self::KeyFreed { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => {
+                true
+            }
             Self::Kafka { .. } | Self::TopicRefused { .. } => true,
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
             Self::Redis { source, .. } => is_transient_in_redis(source),

@@ -11,13 +11,17 @@
 //! - [`relay`]: committed events out of a database into the log, where the log is not the outbox.
 //! - [`log`]: committed events in order; embedded, the outbox itself.
 //! - [`projector`]: batches of events applied with their position in one transaction.
-//! - [`parking`]: where a key waits after one of its events failed.
+//! - [`parking`]: where a key waits after one of its events failed, and what an operator does about it.
+//! - [`alerts`]: somebody is told when a key dies.
+//! - [`audit`]: who did what, and why.
 //! - [`kafka`]: the log of the distributed mode.
 //! - [`redis`]: hot state and caches of the distributed mode.
 //! - [`retention`]: old events go, but never past a projector.
 //!
 //! `examples/own_event.rs` shows an own event type, an own transaction and an own projector.
 
+pub mod alerts;
+pub mod audit;
 pub mod clock;
 pub mod db;
 mod error;

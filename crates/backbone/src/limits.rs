@@ -62,8 +62,29 @@ pub const PARKING_ROUND_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const PARKING_ROUND_TIME_MAX: Duration = Duration::from_secs(1);
 /// How often a projector on a partition of Kafka looks whether a key was redriven, while nothing else happens.
 pub const PARKING_LOOK_GAP: Duration = Duration::from_millis(500);
+/// Pause before keys are looked at again that are due and that somebody else holds.
+pub const PARKING_HELD_GAP: Duration = Duration::from_millis(100);
 /// Characters of an error that the parking lot keeps.
 pub const PARKING_ERROR_CHARS_MAX: usize = 4_000;
+
+/// Bytes of waiting events that one look at them answers.
+pub const PARKING_LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Keys of one redrive. What matches beyond them is counted, and left for the next.
+pub const REDRIVE_KEYS_MAX: usize = 20_000;
+/// Time that a redrive with a rate may take.
+pub const REDRIVE_TIME_MAX: Duration = Duration::from_hours(24);
+/// Deaths of keys that are told one after the other before the process is asked whether it ends.
+pub const ALERT_ROUND_DEATHS_MAX: usize = 20;
+/// Pause between looks for deaths that nobody was told of.
+pub const ALERT_LOOK_GAP: Duration = Duration::from_secs(1);
+/// Pause before an alert is sent again that was not taken; it doubles with each.
+pub const ALERT_BACKOFF_MIN: Duration = Duration::from_secs(1);
+/// Longest pause between such tries.
+pub const ALERT_BACKOFF_MAX: Duration = Duration::from_mins(5);
+/// Bytes of the reason of an operator's action.
+pub const AUDIT_REASON_BYTES_MAX: usize = 2_000;
+/// Rows of the audit that one transaction of the retention deletes: some hold whole events.
+pub const AUDIT_BATCH_ROWS_MAX: usize = 500;
 
 /// Looks at numbers of the outbox that are missing, before whoever reads on stops in front of them.
 pub const OPEN_INSERT_LOOKS_MAX: u32 = 6;

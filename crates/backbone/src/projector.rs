@@ -19,6 +19,7 @@ use async_trait::async_trait;
 
 use crate::{Conn, Error, log::Recorded};
 
+pub(crate) use position::hold as hold_position;
 pub use position::{Position, position, positions};
 pub use retry::Gaps;
 pub use runtime::{MissingHistory, Options, Runtime};

@@ -1,4 +1,4 @@
-//! Old events and answers go, in small transactions, but never an event that somebody still needs:
+//! Old events, answers and audit go, in small transactions, but never an event that somebody still needs:
 //! a projector, where the outbox is the log; the relay, where it is not.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Clock, Conn, Db, Durability, Error, Result,
     db::Engine,
-    limits::RETENTION_BATCH_ROWS_MAX,
+    limits::{AUDIT_BATCH_ROWS_MAX, RETENTION_BATCH_ROWS_MAX},
     log::{Offset, Part},
     projector::positions,
 };
@@ -22,6 +22,8 @@ pub struct Options {
     pub keep_events: Option<Duration>,
     /// How long a repeated `Idempotency-Key` is recognised.
     pub keep_answers: Duration,
+    /// How long the audit is kept; `None` keeps it for good.
+    pub keep_audit: Option<Duration>,
     /// Pause between rounds.
     pub round_gap: Duration,
     /// Projectors that must have a position before anything is removed, where the outbox is the log.
@@ -70,6 +72,7 @@ impl Retention {
     /// Removes all that may go now; answers how many events went.
     pub async fn round(&self) -> Result<u64> {
         while self.remove_answers().await? == RETENTION_BATCH_ROWS_MAX as u64 {}
+        while self.remove_audit().await? == AUDIT_BATCH_ROWS_MAX as u64 {}
         let mut removed = 0;
         loop {
             let batch = self.remove_events().await?;
@@ -94,6 +97,21 @@ impl Retention {
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         let args = vec![self.before(self.options.keep_answers).0.into(), (RETENTION_BATCH_ROWS_MAX as i64).into()];
         let removed = tx.conn().execute("removing old answers", sql, args).await?;
+        tx.commit().await?;
+        Ok(removed)
+    }
+
+    async fn remove_audit(&self) -> Result<u64> {
+        let Some(keep) = self.options.keep_audit else { return Ok(0) };
+        let sql = match self.db.engine() {
+            Engine::Sqlite => {
+                "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE created_at < ? ORDER BY created_at LIMIT ?)"
+            }
+            Engine::Mysql | Engine::Mariadb => "DELETE FROM audit WHERE created_at < ? ORDER BY created_at LIMIT ?",
+        };
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        let args = vec![self.before(keep).0.into(), (AUDIT_BATCH_ROWS_MAX as i64).into()];
+        let removed = tx.conn().execute("removing old audit", sql, args).await?;
         tx.commit().await?;
         Ok(removed)
     }

@@ -45,6 +45,26 @@ pub(crate) fn key_dead(projector: &'static str) {
     counter!("tidings_dead_total", "projector" => projector).increment(1);
 }
 
+/// Events were applied because an operator had their key redriven.
+pub(crate) fn events_redriven(projector: &'static str, events: usize) {
+    counter!("tidings_redriven_events_total", "projector" => projector).increment(events as u64);
+}
+
+/// An operator discarded an event, in this process.
+pub(crate) fn event_discarded(projector: &str) {
+    counter!("tidings_discarded_events_total", "projector" => projector.to_owned()).increment(1);
+}
+
+/// The webhook of alerts has taken one.
+pub(crate) fn alert_sent() {
+    counter!("tidings_alerts_sent_total").increment(1);
+}
+
+/// It did not, and will be told again.
+pub(crate) fn alert_failed() {
+    counter!("tidings_alerts_failed_total").increment(1);
+}
+
 /// A dependency of the projector is down and it waits.
 pub(crate) fn projector_backoff(projector: &'static str) {
     counter!("tidings_projector_backoffs_total", "projector" => projector).increment(1);

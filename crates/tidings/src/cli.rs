@@ -1,11 +1,14 @@
 //! The command line: what can be asked, and who does it.
 
+mod audit;
 mod config;
 mod events;
 mod import;
 mod lag;
 mod logging;
 mod login_link;
+mod operator;
+mod parked;
 mod roles;
 mod table;
 mod token;
@@ -72,6 +75,11 @@ enum Command {
     /// Look at events
     #[command(subcommand)]
     Events(events::EventsCommand),
+    /// Look at the keys that wait because an event of theirs failed, and decide about them
+    #[command(subcommand)]
+    Parked(parked::ParkedCommand),
+    /// Show what operators did
+    Audit(audit::AuditArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -151,6 +159,8 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Verify(arguments) => return verify::run(&config, &arguments).await,
         Command::Lag(arguments) => lag::run(&config, &arguments).await?,
         Command::Events(command) => events::run(&config, command).await?,
+        Command::Parked(command) => parked::run(&config, command).await?,
+        Command::Audit(arguments) => audit::run(&config, &arguments).await?,
         Command::Config(command) => self::config::run(&config, &command)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! The configuration: `tidings.default.toml` compiled in, overridden by a file and the environment.
 
+mod alerts;
 mod layers;
 mod secret;
 mod services;
@@ -7,10 +8,11 @@ mod values;
 
 use std::{ffi::OsString, path::Path};
 
+pub use alerts::Alerts;
 pub use secret::{Address, Properties, Secret};
 pub use services::{Database, EventFormat, Kafka, Mode, Redis, Relay, RelayMode, RelayStart};
 pub use values::{
-    Auth, Config, Data, Events, Http, LogFormat, Logging, MissingHistory, ProjectorOptions, Rate, Relation,
+    Audit, Auth, Config, Data, Events, Http, LogFormat, Logging, MissingHistory, ProjectorOptions, Rate, Relation,
 };
 
 use crate::{Error, Result};
@@ -132,6 +134,11 @@ mod tests {
             ("TIDINGS__AUTH__JWKS_URL", "https://example.com/keys", "auth.jwks_issuer"),
             ("TIDINGS__AUTH__JWKS_ISSUER", "https://example.com", "auth.jwks_issuer"),
             ("TIDINGS__PROJECTOR__ON_MISSING_HISTORY", "skip", "projector.on_missing_history"),
+            ("TIDINGS__ALERTS__WEBHOOK_URL", "http://example.com/hook", "alerts.webhook_url"),
+            ("TIDINGS__ALERTS__WEBHOOK_URL", "https://user:pass@example.com/hook", "alerts.webhook_url"),
+            ("TIDINGS__ALERTS__WEBHOOK_URL", "https://example.com/hook", "alerts.webhook_secret"),
+            ("TIDINGS__ALERTS__WEBHOOK_TIMEOUT_MS", "0", "alerts.webhook_timeout_ms"),
+            ("TIDINGS__AUDIT__RETENTION_DAYS", "-1", "audit.retention_days"),
         ] {
             let message = from_environment(&[(name, value)]).unwrap_err().to_string();
             assert!(message.contains(&format!("`{key}`")), "{name}={value}: {message}");

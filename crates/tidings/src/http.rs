@@ -6,6 +6,7 @@
 
 mod access;
 mod admin;
+mod audit;
 mod body;
 mod console;
 mod cursor;
@@ -19,6 +20,7 @@ mod moment;
 mod openapi;
 mod ops;
 mod page;
+mod parking;
 mod problem;
 mod relation;
 mod request_id;

@@ -60,6 +60,14 @@ impl Engine {
             Self::Mysql | Self::Mariadb => "FOR UPDATE",
         }
     }
+
+    /// As [`Engine::for_update`], but rows that others hold are left out instead of being waited for.
+    pub(crate) fn for_update_if_free(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Mysql | Self::Mariadb => "FOR UPDATE SKIP LOCKED",
+        }
+    }
 }
 
 /// Input rows as a query of placeholders, with its arguments. There are few distinct texts: some

@@ -21,7 +21,7 @@ pub struct Migration {
     pub mysql: &'static str,
 }
 
-/// The tables of this crate: outbox, positions, parking lot, idempotency keys.
+/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit.
 pub const BACKBONE_MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -35,6 +35,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../../../migrations/sqlite/0002_part.sql"),
         // The tables of MySQL have had it from the first.
         mysql: "",
+    },
+    Migration {
+        version: 3,
+        name: "parking",
+        sqlite: include_str!("../../../../migrations/sqlite/0003_parking.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0003_parking.sql"),
     },
 ];
 

@@ -8,11 +8,23 @@ use super::{ApplyError, Projector, retry::Gaps};
 use crate::{
     Clock, Conn, Error, Result,
     error::panic_text,
-    limits::PROJECTOR_COMMITTED_TIME_MAX,
+    limits::{PROJECTOR_COMMITTED_TIME_MAX, REDRIVE_TIME_MAX},
     log::{Part, Recorded},
     parking::{self, Owner},
     telemetry,
 };
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(super) struct Applied {
+    /// The events that were applied.
+    pub(super) events: Vec<Recorded>,
+    /// The keys behind which others were appended, since they were parked already.
+    pub(super) behind: HashSet<String>,
+}
+
+/// Longer than any time for which a redriven key is made to wait.
+pub(super) const REDRIVE_BEYOND: Duration = REDRIVE_TIME_MAX.saturating_mul(2);
 
 /// What one projector needs to apply events.
 pub(super) struct Applier<'a> {
@@ -32,15 +44,16 @@ impl Applier<'_> {
     /// Which keys are due now.
     pub(super) fn due(&self) -> parking::Due {
         let now = self.clock.now();
-        parking::Due { now, horizon: later(now, self.gaps.beyond()) }
+        let redrive_horizon = later(now, REDRIVE_BEYOND);
+        parking::Due { now, horizon: later(now, self.gaps.beyond()), redrive_horizon }
     }
 
     /// Applies a batch on `conn`: events of parked keys are appended behind them, and an event at
-    /// fault parks its key. Answers the events that were applied. An error is never an event's own;
-    /// the transaction must not commit.
-    pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Vec<Recorded>> {
+    /// fault parks its key. An error is never an event's own; the transaction must not commit.
+    pub(super) async fn apply(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Applied> {
         let keys = events.iter().map(|recorded| recorded.event.key.as_str());
-        let mut parked = parking::parked_among(conn, self.owner(), keys).await?;
+        let behind = parking::parked_among(conn, self.owner(), keys).await?;
+        let mut parked = behind.clone();
         let mut left = vec![Cow::Borrowed(events)];
         let mut applied = Vec::with_capacity(events.len());
         while let Some(part) = left.pop() {
@@ -61,7 +74,7 @@ impl Applier<'_> {
                 left.push(first.to_vec().into());
             }
         }
-        Ok(applied)
+        Ok(Applied { events: applied, behind })
     }
 
     /// Tries a batch inside a savepoint. The inner error is an event's own, and nothing of the
@@ -103,13 +116,20 @@ impl Applier<'_> {
     }
 
     /// Parks the key of an event that was given its time alone and used it up.
-    pub(super) async fn park_timed_out(&self, conn: &mut Conn<'_>, failed: &Recorded, error: &Error) -> Result<()> {
+    pub(super) async fn park_timed_out(
+        &self,
+        conn: &mut Conn<'_>,
+        failed: &Recorded,
+        error: &Error,
+    ) -> Result<Applied> {
         let keys = std::iter::once(failed.event.key.as_str());
-        if parking::parked_among(conn, self.owner(), keys).await?.is_empty() {
-            self.park(conn, failed, &Error::chain(error)).await
+        let behind = parking::parked_among(conn, self.owner(), keys).await?;
+        if behind.is_empty() {
+            self.park(conn, failed, &Error::chain(error)).await?;
         } else {
-            parking::append(conn, self.owner(), std::slice::from_ref(failed)).await
+            parking::append(conn, self.owner(), std::slice::from_ref(failed)).await?;
         }
+        Ok(Applied { events: Vec::new(), behind })
     }
 
     /// Tells the projector of a committed batch. Whatever it does then, the batch is committed.

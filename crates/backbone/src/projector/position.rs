@@ -68,3 +68,17 @@ pub(super) async fn advance(
     let moved = conn.execute("moving a position", sql, args).await?;
     if moved == 1 { Ok(()) } else { Err(Error::PositionMoved { projector }) }
 }
+
+/// Holds the position where it is until the end of this transaction; answers where.
+pub(crate) async fn hold(conn: &mut Conn<'_>, projector: &str, part: &Part) -> Result<Option<Offset>> {
+    let for_update = conn.engine().for_update();
+    let sql = format!("SELECT log_offset FROM projector_position WHERE projector = ? AND part = ? {for_update}");
+    let row = conn.fetch_optional("holding a position", sql, vec![projector.into(), part.to_string().into()]).await?;
+    row.map(|row| row.int(0).map(Offset)).transpose()
+}
+
+/// As [`hold`], and fails unless the position is at `at`.
+pub(super) async fn hold_at(conn: &mut Conn<'_>, projector: &'static str, part: &Part, at: Offset) -> Result<()> {
+    let stored = hold(conn, projector, part).await?;
+    if stored == Some(at) { Ok(()) } else { Err(Error::PositionMoved { projector }) }
+}

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use super::apply::{Applier, later};
+use super::{
+    apply::{Applier, later},
+    position,
+};
 use crate::{
-    Conn, Db, Durability, Error, Result,
+    Conn, Db, Durability, Error, Result, Tx,
     clock::Stopwatch,
     limits::{PARKING_ROUND_EVENTS_MAX, PARKING_ROUND_KEYS_MAX, PARKING_ROUND_TIME_MAX},
-    log::Recorded,
-    parking::{self, Waiting},
+    log::{Offset, Recorded},
+    parking::{self, State, Waiting},
     telemetry,
 };
 
@@ -53,68 +56,138 @@ impl Gaps {
     }
 }
 
-/// Tries parked keys that are due, one transaction a key, for a limited time.
-pub(super) async fn retry_due(applier: &Applier<'_>, db: &Db) -> Result<()> {
+/// Tries parked keys that are due, one transaction a key, for a limited time. Each ends with a look at the
+/// position, which is to be at `at`: whoever has lost the part of the log to another process tries nothing there.
+/// Answers how many keys were tried: none when others hold all of them.
+pub(super) async fn retry_due(applier: &Applier<'_>, db: &Db, at: Offset) -> Result<usize> {
     let due = {
         let mut tx = db.read().await?;
         parking::due(&mut tx.conn(), applier.owner(), applier.due(), PARKING_ROUND_KEYS_MAX).await?
     };
     let stopwatch = Stopwatch::start();
+    let mut tried = 0;
     for key in due {
-        retry_key(applier, db, &key).await?;
+        let retry = Retry { applier, db, at, key: &key };
+        tried += usize::from(retry.run().await?);
         if stopwatch.seconds() > PARKING_ROUND_TIME_MAX.as_secs_f64() {
             break;
         }
     }
-    Ok(())
+    Ok(tried)
 }
 
-/// Applies as many of a key's waiting events as possible, in their order.
-async fn retry_key(applier: &Applier<'_>, db: &Db, key: &str) -> Result<()> {
-    let name = applier.projector.name();
-    let now = applier.clock.now();
-    let mut tx = db.write(Durability::Rebuildable).await?;
-    let mut conn = tx.conn();
-    let waiting =
-        parking::waiting_if_due(&mut conn, applier.owner(), key, applier.due(), PARKING_ROUND_EVENTS_MAX).await?;
-    let Some(Waiting { attempts, events, unreadable }) = waiting else { return Ok(()) };
-    let mut tried = apply_in_order(applier, &mut conn, &events).await;
-    if events.len() > 1 && matches!(tried, Err(Error::ApplyTimedOut { .. })) {
-        // Whichever it was: the head goes alone, so that it answers for its own time only.
-        tx.rollback().await?;
-        tx = db.write(Durability::Rebuildable).await?;
-        conn = tx.conn();
-        tried = apply_in_order(applier, &mut conn, &events[..1]).await;
-    }
-    let (applied, failure) = match tried {
-        Err(error @ Error::ApplyTimedOut { .. }) => {
-            // The transaction is given up, since the late call may still be writing on it.
-            tx.rollback().await?;
-            tx = db.write(Durability::Rebuildable).await?;
-            conn = tx.conn();
-            (0, Some(Error::chain(&error)))
+/// One parked key that is due.
+struct Retry<'a> {
+    applier: &'a Applier<'a>,
+    db: &'a Db,
+    /// Where the position stands.
+    at: Offset,
+    key: &'a str,
+}
+
+/// What came of trying it.
+enum Tried {
+    /// It is not due any more, or somebody else holds it.
+    Nothing,
+    /// What could be applied was, and what failed was noted.
+    Done,
+    /// An event, or one of several, did not end in its time.
+    TimedOut { head: Offset, error: Error },
+}
+
+impl Retry<'_> {
+    /// Answers whether the key was tried.
+    async fn run(&self) -> Result<bool> {
+        match self.apply(PARKING_ROUND_EVENTS_MAX).await? {
+            Tried::Nothing => return Ok(false),
+            Tried::Done => return Ok(true),
+            Tried::TimedOut { .. } => {}
         }
-        tried => tried?,
-    };
-    let unreadable = unreadable.filter(|_| applied == events.len());
-    let failure = failure.or(unreadable.map(|error| Error::chain(&error)));
-    if applied > 0 || failure.is_none() {
-        let last = applied.checked_sub(1).map(|index| events[index].offset).unwrap_or_default();
-        parking::remove_applied(&mut conn, applier.owner(), key, last, now).await?;
+        // Whichever it was: the head goes alone, so that it answers for its own time only.
+        if let Tried::TimedOut { head, error } = self.apply(1).await? {
+            self.note_time_out(head, &error).await?;
+        }
+        Ok(true)
     }
-    if let Some(error) = failure {
-        // A later event that fails becomes the head with its first failure; the head itself adds to its own.
-        let failed = if applied > 0 { 1 } else { attempts + 1 };
-        let next = applier.gaps.after(failed).map(|gap| later(now, gap));
-        parking::note_failure(&mut conn, applier.owner(), key, failed, &error, next).await?;
+
+    /// Applies as many of the key's waiting events as possible, in their order, at most `events_max`.
+    async fn apply(&self, events_max: usize) -> Result<Tried> {
+        let applier = self.applier;
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        let mut conn = tx.conn();
+        let Some(waiting) = self.waiting(&mut conn, events_max).await? else { return Ok(Tried::Nothing) };
+        let Waiting { attempts, events, unreadable, .. } = &waiting;
+        let (applied, failure) = match apply_in_order(applier, &mut conn, events).await {
+            // The transaction is given up, since the late call may still be writing on it.
+            Err(error @ Error::ApplyTimedOut { .. }) => {
+                tx.rollback().await?;
+                let head = events.first().map(|head| head.offset).unwrap_or_default();
+                return Ok(Tried::TimedOut { head, error });
+            }
+            tried => tried?,
+        };
+        let unreadable = unreadable.as_ref().filter(|_| applied == events.len());
+        let failure = failure.or(unreadable.map(|error| Error::chain(error)));
+        if applied > 0 || failure.is_none() {
+            let last = applied.checked_sub(1).map(|index| events[index].offset).unwrap_or_default();
+            let next = later(applier.clock.now(), after_events(applied, waiting.pace));
+            parking::remove_applied(&mut conn, applier.owner(), self.key, last, next).await?;
+        }
+        if let Some(error) = failure {
+            // A later event that fails becomes the head with its first failure; the head itself adds to its own.
+            let failed = if applied > 0 { 1 } else { attempts + 1 };
+            self.note(&mut conn, waiting.state, failed, &error).await?;
+        }
+        self.commit(tx).await?;
+        if waiting.state == State::Redriving {
+            telemetry::events_redriven(applier.projector.name(), applied);
+        }
+        applier.committed(&events[..applied]).await;
+        Ok(Tried::Done)
+    }
+
+    async fn waiting(&self, conn: &mut Conn<'_>, events_max: usize) -> Result<Option<Waiting>> {
+        parking::waiting_if_due(conn, self.applier.owner(), self.key, self.applier.due(), events_max).await
+    }
+
+    /// Notes that the head, alone, did not end in its time; unless somebody else has dealt with it meanwhile.
+    async fn note_time_out(&self, head: Offset, error: &Error) -> Result<()> {
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        let mut conn = tx.conn();
+        let waiting = self.waiting(&mut conn, 1).await?;
+        let Some(waiting) = waiting.filter(|waiting| waiting.events.first().is_some_and(|event| event.offset == head))
+        else {
+            return Ok(());
+        };
+        self.note(&mut conn, waiting.state, waiting.attempts + 1, &Error::chain(error)).await?;
+        self.commit(tx).await
+    }
+
+    /// Notes a failed try of the head. What an operator let be tried is dead at once.
+    async fn note(&self, conn: &mut Conn<'_>, state: State, failed: u32, error: &str) -> Result<()> {
+        let (name, key, now) = (self.applier.projector.name(), self.key, self.applier.clock.now());
+        let is_redriven = state == State::Redriving;
+        let gap = if is_redriven { None } else { self.applier.gaps.after(failed) };
+        let next = gap.map(|gap| later(now, gap));
+        parking::note_failure(conn, self.applier.owner(), key, failed, error, now, next).await?;
         if next.is_none() {
             telemetry::key_dead(name);
-            tracing::error!(projector = name, key, attempts = failed, error, "a key is dead: its attempts are spent");
+            let why = if is_redriven { "it was redriven and failed again" } else { "its attempts are spent" };
+            tracing::error!(projector = name, key, attempts = failed, error, why, "a key is dead");
         }
+        Ok(())
     }
-    tx.commit().await?;
-    applier.committed(&events[..applied]).await;
-    Ok(())
+
+    async fn commit(&self, mut tx: Tx) -> Result<()> {
+        position::hold_at(&mut tx.conn(), self.applier.projector.name(), self.applier.part, self.at).await?;
+        tx.commit().await
+    }
+}
+
+/// The time that so many events are to take.
+fn after_events(count: usize, pace: Option<u32>) -> Duration {
+    let millis = pace.map_or(0, |pace| (count as u64).saturating_mul(1_000) / u64::from(pace));
+    Duration::from_millis(millis)
 }
 
 /// Applies events until one fails; answers how many were applied, and the failure. The head goes
@@ -143,6 +216,12 @@ async fn apply_in_order(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pace_is_the_time_that_events_take() {
+        assert_eq!(after_events(100, Some(50)), Duration::from_secs(2));
+        assert_eq!(after_events(100, None), Duration::ZERO);
+    }
 
     #[test]
     fn gaps_grow_to_their_limit_and_end_with_the_attempts() {

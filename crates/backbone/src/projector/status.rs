@@ -94,7 +94,7 @@ pub struct Status {
     pub lag_events: i64,
     /// Age of the oldest event not yet applied, in milliseconds: of those, or of parked ones.
     pub oldest_age_ms: Option<i64>,
-    /// Keys that wait for a retry.
+    /// Keys that wait for a retry, those that are being redriven included.
     pub retrying_keys: i64,
     /// Keys whose attempts are spent.
     pub dead_keys: i64,
@@ -163,7 +163,7 @@ impl Handle {
 
     async fn status(&self, name: String, places: Vec<(Part, Offset)>, live: Option<Live>) -> Result<Status> {
         let behind = self.log.behind(places.clone()).await?;
-        let ((retrying_keys, dead_keys), oldest_parked) = {
+        let (parked, oldest_parked) = {
             let mut tx = self.db.read().await?;
             (parking::count(tx.conn(), &name).await?, parking::oldest(&mut tx.conn(), &name).await?)
         };
@@ -182,8 +182,8 @@ impl Handle {
                 .map(|((part, position), behind)| PartStatus { part, position, lag_events: behind.events })
                 .collect(),
             oldest_age_ms: oldest.map(age),
-            retrying_keys,
-            dead_keys,
+            retrying_keys: parked.retrying,
+            dead_keys: parked.dead,
             name,
         })
     }

@@ -2,7 +2,6 @@
 //! parked keys again.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -13,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     MissingHistory, Options, Projector,
-    apply::Applier,
+    apply::{Applied, Applier, REDRIVE_BEYOND},
     feed::Feed,
     joint::{Joint, Outcome, Step as JointStep},
     position,
@@ -23,7 +22,7 @@ use super::{
 use crate::{
     Clock, Db, Durability, Error, Result, Tx,
     clock::Stopwatch,
-    limits::{PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, UNKNOWN_TYPES_MAX},
+    limits::{PARKING_HELD_GAP, PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, UNKNOWN_TYPES_MAX},
     log::{Offset, Part, Recorded},
     outbox::{Batch, MalformedEvent},
     parking::{self, Lot, Owner},
@@ -174,7 +173,7 @@ impl Task {
                 }
                 Err(error) => {
                     self.is_lot_empty = false;
-                    if !self.feed.is_dense() {
+                    if !self.feed.is_dense() || matches!(error, Error::PositionMoved { .. }) {
                         // What was read and not applied is read again, from the stored position.
                         self.position = None;
                     }
@@ -211,9 +210,10 @@ impl Task {
         };
         let lot = if self.is_lot_empty { Lot::EMPTY } else { self.lot().await? };
         self.is_lot_empty = lot.is_empty;
-        let due = lot.next_due.map(|due| self.until(due));
-        if due == Some(Duration::ZERO) {
-            retry_due(&self.applier(), &self.plan.db).await?;
+        let mut due = self.until_due(&lot);
+        if due == Some(Duration::ZERO) && retry_due(&self.applier(), &self.plan.db, at).await? == 0 {
+            // Somebody else holds those that are due: they are looked at again in a while.
+            due = Some(PARKING_HELD_GAP);
         }
         let batch = self.feed.read(at, self.batch_events_max).await?;
         self.set_state(State::Running, None);
@@ -290,12 +290,13 @@ impl Task {
             Err(error @ Error::ApplyTimedOut { .. }) => return self.after_time_out(at, count, &mine, error).await,
             applied => applied?,
         };
-        if matches!(applied, Cow::Owned(_)) {
+        if applied.is_some() {
             // Somebody may be parked now.
             self.is_lot_empty = false;
         }
-        self.commit(tx, at, last).await?;
-        self.applier().committed(&applied).await;
+        self.commit(tx, at, last, applied.as_ref()).await?;
+        let applied = applied.as_ref().map_or(&mine[..], |applied| &applied.events);
+        self.applier().committed(applied).await;
         self.tell(count, oldest, stopwatch);
         Ok(Step::Done)
     }
@@ -313,25 +314,25 @@ impl Task {
         self.feed.hint(to);
     }
 
-    /// A transaction that holds the effects of `events`, and parks those at fault; and those that it applied. It is
-    /// hopeful where nothing is parked and nothing has failed yet.
-    async fn applied<'e>(&self, events: &'e [Recorded], is_hopeful: bool) -> Result<(Tx, Cow<'e, [Recorded]>)> {
+    /// A transaction that holds the effects of `events`, and parks those at fault; and what became of them, if
+    /// not all were simply applied. It is hopeful where nothing is parked and nothing has failed yet.
+    async fn applied(&self, events: &[Recorded], is_hopeful: bool) -> Result<(Tx, Option<Applied>)> {
         let applier = self.applier();
         let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         if events.is_empty() {
-            return Ok((tx, Cow::Borrowed(events)));
+            return Ok((tx, None));
         }
         // Nearly always it is hopeful; then no care costs anything. That nothing was parked since the look at the lot
         // is sure: whoever parks moves the position, and the commit would fail.
         if is_hopeful {
             if applier.call(&mut tx.conn(), events).await?.is_ok() {
-                return Ok((tx, Cow::Borrowed(events)));
+                return Ok((tx, None));
             }
             tx.rollback().await?;
             tx = self.plan.db.write(Durability::Rebuildable).await?;
         }
         let applied = applier.apply(&mut tx.conn(), events).await?;
-        Ok((tx, Cow::Owned(applied)))
+        Ok((tx, Some(applied)))
     }
 
     /// A batch that was not applied in its time is tried again with half its events; an event that
@@ -343,8 +344,8 @@ impl Task {
         };
         self.is_lot_empty = false;
         let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
-        self.applier().park_timed_out(&mut tx.conn(), alone, &error).await?;
-        self.commit(tx, at, alone.offset).await?;
+        let applied = self.applier().park_timed_out(&mut tx.conn(), alone, &error).await?;
+        self.commit(tx, at, alone.offset, Some(&applied)).await?;
         Ok(Step::Done)
     }
 
@@ -367,18 +368,19 @@ impl Task {
                 "a row of the outbox is no event; its key is dead"
             );
         }
-        self.commit(tx, at, row.offset).await?;
+        self.commit(tx, at, row.offset, None).await?;
         Ok(Step::Done)
     }
 
     /// Commits what `tx` holds together with the position.
-    async fn commit(&mut self, mut tx: Tx, from: Offset, to: Offset) -> Result<()> {
-        if let Err(error) =
-            position::advance(&mut tx.conn(), self.name(), self.feed.part(), from, to, self.plan.clock.now()).await
+    async fn commit(&mut self, mut tx: Tx, from: Offset, to: Offset, applied: Option<&Applied>) -> Result<()> {
+        let mut conn = tx.conn();
+        position::advance(&mut conn, self.name(), self.feed.part(), from, to, self.plan.clock.now()).await?;
+        if let Some(Applied { behind, .. }) = applied
+            && !behind.is_empty()
+            && !parking::are_still_parked(&mut conn, self.owner(), behind).await?
         {
-            // Somebody else moved it, lease or not: look again from the stored position.
-            self.position = None;
-            return Err(error);
+            return Err(Error::KeyFreed { projector: self.name() });
         }
         fail::fail_point!("projector-before-commit", |_| std::process::abort());
         tx.commit().await?;
@@ -400,10 +402,15 @@ impl Task {
         parking::lot(&mut look.conn(), self.owner()).await
     }
 
-    /// How long until `due`; zero when it has come, or lies further ahead than any gap does.
-    fn until(&self, due: Timestamp) -> Duration {
-        let wait = Duration::from_millis(u64::try_from(due.0 - self.plan.clock.now().0).unwrap_or(0));
-        if wait > self.plan.options.gaps.beyond() { Duration::ZERO } else { wait }
+    /// How long until a key is due; zero when one is, or its time lies further ahead than any that is given.
+    fn until_due(&self, lot: &Lot) -> Option<Duration> {
+        let until = |due: Timestamp, beyond: Duration| {
+            let wait = Duration::from_millis(u64::try_from(due.0 - self.plan.clock.now().0).unwrap_or(0));
+            if wait > beyond { Duration::ZERO } else { wait }
+        };
+        let retry = lot.next_retry.map(|due| until(due, self.plan.options.gaps.beyond()));
+        let redrive = lot.next_redrive.map(|due| until(due, REDRIVE_BEYOND));
+        retry.into_iter().chain(redrive).min()
     }
 
     /// Keeps the events the projector declared. A type that nobody declared is counted, and said

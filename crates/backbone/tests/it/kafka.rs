@@ -9,7 +9,6 @@ use std::collections::HashMap;
 pub(crate) use self::broker::Broker;
 use crate::world::{Fault, PATIENCE, Recorder, Running, World, quick};
 use tidings_backbone::{
-    Durability,
     log::Part,
     parking,
     projector::{MissingHistory, Options, State},
@@ -103,9 +102,7 @@ async fn poison_keys_are_parked_alone_on_their_partition_and_retried_in_order() 
     assert_eq!(parked.iter().map(|key| (key.key.as_str(), key.waiting)).collect::<Vec<_>>(), [("k5", 9)]);
 
     recorder.fail("k5", 2, Fault::Error, 0);
-    let mut tx = world.db.write(Durability::Full).await.unwrap();
-    assert!(parking::redrive(tx.conn(), "recorder", "k5", world.clock.now()).await.unwrap());
-    tx.commit().await.unwrap();
+    assert!(world.redrive_key("k5").await);
     settle(&running).await;
     running.stop().await;
     assert_eq!(world.applied_by_key().await, all(20, 10));

@@ -1,10 +1,18 @@
 //! Guarantee 5: events of one key are applied in commit order, also after retry, dead letter and redrive.
 
+mod alerts;
+mod discard;
+mod fence;
+mod load;
+mod look;
+mod redrive;
+mod site;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
 use tidings_backbone::{
-    Clock, Durability, parking,
+    Clock, parking,
     projector::{Gaps, Options},
 };
 use tidings_event::Timestamp;
@@ -15,13 +23,6 @@ const TURNED: &str = "switch.turned";
 
 fn versions(key: &str, versions: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = (String, u64)> {
     versions.map(move |version| (key.to_owned(), version))
-}
-
-async fn redrive(world: &World, key: &str) -> bool {
-    let mut tx = world.db.write(Durability::Full).await.unwrap();
-    let found = parking::redrive(tx.conn(), "recorder", key, world.clock.now()).await.unwrap();
-    tx.commit().await.unwrap();
-    found
 }
 
 #[tokio::test]
@@ -52,7 +53,7 @@ async fn a_dead_key_keeps_its_events_in_order_and_a_redrive_applies_all_of_them(
     assert_eq!((parked[0].state, parked[0].attempts, parked[0].waiting), (parking::State::Dead, 3, 1_200));
     assert_eq!(world.applied().await.len(), 1, "only the other key was applied");
 
-    assert!(redrive(&world, "a").await);
+    assert!(world.redrive_key("a").await);
     world.until("the key is free", async || world.parked().await.is_empty()).await;
     running.stop().await;
     assert_eq!(world.applied().await["a"], (1..=1_200).collect::<Vec<i64>>());
@@ -107,7 +108,7 @@ async fn parked_events_survive_a_restart_and_the_pruning_of_the_outbox() {
     world.execute("DELETE FROM outbox").await;
     let running = world.start(&recorder, quick(1));
     running.settle().await;
-    redrive(&world, "a").await;
+    world.redrive_key("a").await;
     world.until("the key is free", async || world.parked().await.is_empty()).await;
     running.stop().await;
     assert_eq!(world.applied().await["a"], [1, 2, 3]);
@@ -180,7 +181,7 @@ proptest! {
             world.emit(TURNED, after.to_vec()).await;
             running.settle().await;
             while let Some(dead) = world.parked().await.pop() {
-                redrive(&world, &dead.key).await;
+                world.redrive_key(&dead.key).await;
                 running.settle().await;
             }
             running.stop().await;

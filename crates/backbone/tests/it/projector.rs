@@ -265,9 +265,7 @@ async fn a_row_that_is_no_event_kills_its_key_and_stops_nobody_else() {
         assert_eq!(offsets, [1, 2, 4], "{damage}");
 
         // Whoever redrives the key without mending the row gets it back dead, with its order.
-        let mut tx = world.db.write(tidings_backbone::Durability::Full).await.unwrap();
-        tidings_backbone::parking::redrive(tx.conn(), "recorder", "b", world.clock.now()).await.unwrap();
-        tx.commit().await.unwrap();
+        assert!(world.redrive_key("b").await);
         running.settle().await;
         assert_eq!(world.parked().await[0].waiting, 3, "{damage}");
         running.stop().await;

@@ -15,7 +15,10 @@ use tokio::sync::watch;
 
 use crate::world::{Recorder, World, quick};
 
-on_every_engine!(old_answers_go_in_batches_and_young_ones_stay);
+on_every_engine!(
+    old_answers_go_in_batches_and_young_ones_stay,
+    old_audit_goes_in_batches_while_others_write_and_the_young_stays,
+);
 on_every_server!(nothing_goes_before_the_relay_has_published_it);
 
 const TURNED: &str = "switch.turned";
@@ -25,6 +28,7 @@ fn retention(world: &World) -> Retention {
     let options = retention::Options {
         keep_events: Some(HOUR),
         keep_answers: HOUR,
+        keep_audit: Some(HOUR),
         round_gap: HOUR,
         projectors: vec!["recorder"],
     };
@@ -114,6 +118,34 @@ async fn old_answers_go_in_batches_and_young_ones_stay(engine: Engine) {
     tx.commit().await.unwrap();
     retention(&world).round().await.unwrap();
     assert_eq!(world.count("SELECT COUNT(*) FROM idempotency_key").await, 6_000);
+}
+
+async fn old_audit_goes_in_batches_while_others_write_and_the_young_stays(engine: Engine) {
+    let world = World::on_with_clock(engine, Clock::manual(Timestamp(1_000_000_000))).await;
+    let store = async |count: i64, at: i64| {
+        let mut tx = world.db.write(tidings_backbone::Durability::Full).await.unwrap();
+        let rows = (0..count).map(|_| [at.into(), "ada".into(), "test".into(), "{}".into()]).collect();
+        let head = "INSERT INTO audit (created_at, actor, action, details) VALUES";
+        tx.conn().execute_rows("storing", head, rows, "").await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    let now = world.clock.now().0;
+    store(3_000, now - 2 * 3_600_000).await;
+    store(1_000, now).await;
+    // Each batch is a commit of its own, so that nobody waits for the whole.
+    let mut commits = world.db.commits();
+    let before = *commits.borrow_and_update();
+    let writing = async {
+        for _ in 0..20 {
+            store(10, now).await;
+        }
+    };
+    let retention = retention(&world);
+    let (removed, ()) = tokio::join!(retention.round(), writing);
+    removed.unwrap();
+    let batches = *commits.borrow() - before - 20;
+    assert!(batches >= 7, "{batches} commits for 3,000 rows");
+    assert_eq!(world.count("SELECT COUNT(*) FROM audit").await, 1_200);
 }
 
 async fn nothing_goes_before_the_relay_has_published_it(engine: Engine) {

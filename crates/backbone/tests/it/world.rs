@@ -8,6 +8,7 @@ use std::{
 
 use tidings_backbone::{
     Clock, Conn, Db, Durability, Error, EventIds,
+    audit::Actor,
     db::{BACKBONE_MIGRATIONS, MysqlOptions},
     ledger::{Decide, Ledger},
     log::{KafkaLog, Log, Recorded},
@@ -37,16 +38,30 @@ impl World {
 
     /// A world whose projectors read Kafka.
     pub(crate) async fn on_kafka(broker: &crate::kafka::Broker) -> Self {
-        let mut world = Self::new().await;
-        world.execute("DROP TABLE applied").await;
-        world
-            .execute(
+        Self::new().await.reading(broker).await
+    }
+
+    /// This world with projectors that read Kafka, where offsets alone name no event.
+    pub(crate) async fn reading(mut self, broker: &crate::kafka::Broker) -> Self {
+        self.record_order().await;
+        self.log = Log::Kafka(KafkaLog::new(self.db.clone(), broker.options.clone()));
+        self
+    }
+
+    /// Keeps in which order events are applied, rather than where they stand in the log.
+    pub(crate) async fn record_order(&self) {
+        self.execute("DROP TABLE applied").await;
+        self.execute(match self.db.engine() {
+            tidings_backbone::db::Engine::Sqlite => {
                 "CREATE TABLE applied (seq INTEGER PRIMARY KEY, log_offset BIGINT NOT NULL, event_key TEXT NOT NULL, \
-                 version BIGINT NOT NULL)",
-            )
-            .await;
-        world.log = Log::Kafka(KafkaLog::new(world.db.clone(), broker.options.clone()));
-        world
+                 version BIGINT NOT NULL)"
+            }
+            _ => {
+                "CREATE TABLE applied (seq BIGINT AUTO_INCREMENT PRIMARY KEY, log_offset BIGINT NOT NULL, \
+                 event_key VARBINARY(255) NOT NULL, version BIGINT NOT NULL)"
+            }
+        })
+        .await;
     }
 
     /// Events of their own, `(key, version)` each.
@@ -144,7 +159,7 @@ impl World {
     /// The same in the order in which it was applied, which is that of the log for each key.
     pub(crate) async fn applied_by_key(&self) -> HashMap<String, Vec<i64>> {
         let mut applied: HashMap<String, Vec<i64>> = HashMap::new();
-        for row in self.rows("SELECT event_key, version FROM applied ORDER BY rowid").await {
+        for row in self.rows("SELECT event_key, version FROM applied ORDER BY seq").await {
             applied.entry(row.0).or_default().push(row.1);
         }
         applied
@@ -169,7 +184,18 @@ impl World {
 
     pub(crate) async fn parked(&self) -> Vec<parking::ParkedKey> {
         let mut tx = self.db.read().await.unwrap();
-        parking::list(tx.conn(), 1_000).await.unwrap()
+        parking::list(tx.conn(), &parking::Filter::default(), None, 1_000).await.unwrap()
+    }
+
+    /// Lets keys of the recorder be tried again as an operator does; answers what was planned.
+    pub(crate) async fn redrive(&self, wanted: &parking::Redrive) -> Result<parking::Plan, parking::Refusal> {
+        parking::redrive(&self.db, wanted, &Actor::new("cli:ada"), self.clock.now()).await.unwrap()
+    }
+
+    /// The same for one key; answers whether it was parked.
+    pub(crate) async fn redrive_key(&self, key: &str) -> bool {
+        let filter = parking::Filter::one("recorder", key);
+        self.redrive(&parking::Redrive { filter, ..Default::default() }).await.is_ok()
     }
 
     /// Waits until `condition` holds, looking again after each commit.
@@ -291,7 +317,7 @@ impl Projector for Recorder {
     }
 
     fn event_types(&self) -> &'static [&'static str] {
-        &["switch.turned"]
+        &["switch.turned", "switch.renamed"]
     }
 
     async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
 use super::{
+    alerts::Alerts,
     secret::Address,
     services::{self, Database, Kafka, Mode, Redis, Relay},
 };
@@ -37,6 +38,10 @@ pub struct Config {
     pub events: Events,
     /// Retries and missing history.
     pub projector: ProjectorOptions,
+    /// Who is told when a key dies.
+    pub alerts: Alerts,
+    /// What operators did, and how long it is kept.
+    pub audit: Audit,
     /// The follow graph.
     pub relation: Relation,
 }
@@ -162,6 +167,14 @@ pub enum MissingHistory {
     Earliest,
 }
 
+/// `[audit]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// How long it is kept, in days; 0 for ever.
+    pub retention_days: u32,
+}
+
 /// `[relation]`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -175,7 +188,7 @@ pub struct Relation {
 /// Largest numbers, far above what makes sense and far below where arithmetic or memory ends.
 const MINUTES_MAX: u64 = 366 * 24 * 60;
 const HOURS_MAX: u64 = 100 * 366 * 24;
-const MS_MAX: u64 = 24 * 3_600_000;
+pub(super) const MS_MAX: u64 = 24 * 3_600_000;
 pub(super) const COUNT_MAX: u64 = 1_000_000;
 const BODY_BYTES_MAX: u64 = 64 * 1_048_576;
 const HEADER_BYTES_MAX: u64 = 1_048_576;
@@ -202,6 +215,8 @@ impl Config {
         config.projector.check()?;
         between("rate.follow_capacity", config.rate.follow_capacity.into(), 1, COUNT_MAX)?;
         between("rate.follow_per_second", config.rate.follow_per_second.into(), 1, COUNT_MAX)?;
+        config.alerts.check()?;
+        between("audit.retention_days", config.audit.retention_days.into(), 0, HOURS_MAX / 24)?;
         between("events.retention_hours", config.events.retention_hours.into(), 0, HOURS_MAX)?;
         between("relation.top_page_followers_min", config.relation.top_page_followers_min.into(), 1, u32::MAX.into())?;
         if config.data.dir.as_os_str().is_empty() {
@@ -317,7 +332,7 @@ impl Auth {
 }
 
 /// Keys decide who is admitted, so they come over TLS or never leave the machine.
-fn is_safe_to_fetch(url: &reqwest::Url) -> bool {
+pub(super) fn is_safe_to_fetch(url: &reqwest::Url) -> bool {
     let loopback = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     url.scheme() == "https" || (url.scheme() == "http" && loopback)
 }

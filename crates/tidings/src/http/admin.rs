@@ -1,19 +1,15 @@
-//! Routes of the operator: the events and the parking lot.
+//! Routes of the operator: the events.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tidings_backbone::{
-    log::{Log, Offset, Recorded},
-    parking,
-};
+use tidings_backbone::log::{Log, Offset, Recorded};
 use tidings_event::{EventId, cloudevents};
 use utoipa::ToSchema;
 
 use super::{
     cursor::ListName,
     input::{PathText, Query},
-    moment::Moment,
     page::{self, CursorParams, Items},
     problem::{Name, Problem},
     state::{App, AppState},
@@ -22,8 +18,6 @@ use super::{
 const LATEST_EVENTS_MAX: u32 = 100;
 /// Offsets that are looked through at once for events further down.
 const STEP_EVENTS_MAX: i64 = 4_096;
-/// Parked keys that one answer shows, the longest parked first.
-const PARKED_KEYS_MAX: usize = 1_000;
 /// The `source` attribute of events as the API shows them.
 pub(crate) const EVENT_SOURCE: &str = "/tidings";
 
@@ -121,52 +115,4 @@ fn view(recorded: &Recorded) -> Result<EventView, Problem> {
     let text = cloudevents::json::encode(&recorded.event, EVENT_SOURCE).map_err(|error| internal(&error))?;
     let event = RawValue::from_string(text).map_err(|error| internal(&error))?;
     Ok(EventView { offset: recorded.offset.0, event })
-}
-
-/// A key that waits because one of its events failed.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ParkedView {
-    /// The projector whose event failed.
-    projector: String,
-    /// The key that waits.
-    key: String,
-    /// `retrying`, or `dead` when its attempts are spent.
-    state: &'static str,
-    /// Failed tries of the event at its head.
-    attempts: u32,
-    /// When it is tried next; null for a dead key.
-    next_attempt_at: Option<Moment>,
-    /// The last error and its causes.
-    error: String,
-    /// When the key was parked.
-    parked_at: Moment,
-    /// Events that wait, the failed one included.
-    waiting: u64,
-}
-
-/// Parked keys, the longest parked first
-///
-/// At most 1,000 are shown; the flow counts all.
-#[utoipa::path(
-    get, path = "/v1/admin/parked", tag = "admin", operation_id = "parked",
-    responses((status = 200, body = Items<ParkedView>)),
-)]
-pub(super) async fn parked(State(app): State<AppState>, query: Query) -> Result<Json<Items<ParkedView>>, Problem> {
-    query.end()?;
-    let mut tx = app.db.read().await?;
-    let keys = parking::list(tx.conn(), PARKED_KEYS_MAX).await?;
-    let view = |key: parking::ParkedKey| {
-        let retrying = key.state == parking::State::Retrying;
-        ParkedView {
-            projector: key.projector,
-            key: key.key,
-            state: if retrying { "retrying" } else { "dead" },
-            attempts: key.attempts,
-            next_attempt_at: retrying.then_some(Moment(key.next_attempt_at)),
-            error: key.error,
-            parked_at: Moment(key.parked_at),
-            waiting: key.waiting,
-        }
-    };
-    Ok(Json(Items { items: keys.into_iter().map(view).collect(), next_cursor: None }))
 }

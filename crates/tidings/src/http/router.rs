@@ -12,9 +12,9 @@ use utoipa_axum::{router::UtoipaMethodRouter, routes};
 
 use super::{
     access::{self, Access},
-    admin, console, docs,
+    admin, audit, console, docs,
     edge::{self, Edge},
-    flow, health,
+    flow, health, parking,
     problem::{Name, Problem},
     relation,
     state::AppState,
@@ -61,7 +61,11 @@ pub(super) fn declared() -> Vec<Declared> {
         api(Admin, routes!(flow::flow)),
         api(Admin, routes!(admin::events)),
         api(Admin, routes!(admin::event)),
-        api(Admin, routes!(admin::parked)),
+        api(Admin, routes!(parking::parked)),
+        api(Admin, routes!(parking::parked_events)),
+        api(Admin, routes!(parking::redrive)),
+        api(Admin, routes!(parking::discard)),
+        api(Admin, routes!(audit::audit)),
         api(Admin, routes!(health::metrics)), // Open where `http.metrics_public` says so.
         // For everybody
         api(Open, routes!(health::live)),

@@ -37,6 +37,7 @@ pub(super) fn retention(config: &Config) -> retention::Options {
     retention::Options {
         keep_events: (hours > 0).then(|| HOUR * hours),
         keep_answers: KEEP_ANSWERS,
+        keep_audit: (config.audit.retention_days > 0).then(|| 24 * HOUR * config.audit.retention_days),
         round_gap: RETENTION_GAP,
         projectors: vec![relation::projection::NAME],
     }

@@ -79,6 +79,7 @@ pub(super) async fn start_server(
     parts.ledgers = Some(running_ledgers);
     parts.claim = Some(claim);
     parts.start_retention(&store, &app.config);
+    parts.start_alerts(role, &store, &app.config)?;
     parts.background.push(tokio::spawn(prepare_key(Arc::clone(&app))));
     parts.start_work(role, &log, runtime, relay);
     Ok((app, parts))
@@ -101,7 +102,8 @@ pub(super) fn start_worker(
         clock: store.clock.clone(),
         verifier: if config.http.metrics_public { None } else { Some(verifier(&store, config)?) },
     };
-    let (log, mut parts) = (store.log(), Parts::new(Some(store), metrics));
+    let (log, mut parts) = (store.log(), Parts::new(Some(store.clone()), metrics));
+    parts.start_alerts(role, &store, config)?;
     parts.start_work(role, &log, runtime, relay);
     Ok((ops, parts))
 }

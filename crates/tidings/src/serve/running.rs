@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidings_backbone::{
+    alerts::Alerts,
     kafka::topics,
     log::{KafkaLog, Log, Offset},
     projector::Runtime,
@@ -61,6 +62,16 @@ impl Parts {
             }
         };
         self.background.push(tokio::spawn(retention.run(self.shutdown.clone())));
+    }
+
+    /// Starts what tells a webhook of keys that die, where the configuration names one.
+    pub(super) fn start_alerts(&mut self, role: Role, store: &Store, config: &Config) -> Result<()> {
+        let wanted = if role.has_projectors() { config.alerts.options()? } else { None };
+        if let Some(options) = wanted {
+            let alerts = Alerts::new(store.db.clone(), store.clock.clone(), &options)?;
+            self.background.push(tokio::spawn(alerts.run(self.shutdown.clone())));
+        }
+        Ok(())
     }
 
     /// Starts what the role does behind the facts, each once the log is there.

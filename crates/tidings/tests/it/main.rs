@@ -17,6 +17,7 @@ mod guarantee_8;
 mod guarantee_9;
 mod interleavings;
 mod paging;
+mod parked;
 mod roles;
 mod routes;
 

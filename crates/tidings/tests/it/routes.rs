@@ -30,6 +30,10 @@ const EXPECTED: &[(&str, &str, Access)] = &[
     ("GET", "/v1/admin/events", Access::Admin),
     ("GET", "/v1/admin/events/{event_id}", Access::Admin),
     ("GET", "/v1/admin/parked", Access::Admin),
+    ("GET", "/v1/admin/parked/events", Access::Admin),
+    ("POST", "/v1/admin/parked/redrive", Access::Admin),
+    ("POST", "/v1/admin/parked/discard", Access::Admin),
+    ("GET", "/v1/admin/audit", Access::Admin),
     ("GET", "/metrics", Access::Admin),
     ("GET", "/health/live", Access::Open),
     ("GET", "/health/ready", Access::Open),
@@ -52,6 +56,9 @@ const EFFECTS: &[(&str, &str, Effect)] = &[
     ("PUT", "/v1/me/following/{user_id}", Effect::OneEvent("relation.followed")),
     ("DELETE", "/v1/me/following/{user_id}", Effect::OneEvent("relation.unfollowed")),
     ("POST", "/v1/admin/users", Effect::OneEvent("account.registered")),
+    // What an operator does with events makes none.
+    ("POST", "/v1/admin/parked/redrive", Effect::NoEvent),
+    ("POST", "/v1/admin/parked/discard", Effect::NoEvent),
     // A login is no fact of the community.
     ("POST", "/console/session", Effect::NoEvent),
     ("DELETE", "/console/session", Effect::NoEvent),
@@ -68,6 +75,7 @@ fn filled(template: &str) -> String {
     let query = match template {
         "/v1/me/relations" => "?ids=1,2",
         "/v1/users" => "?handle=u1",
+        "/v1/admin/parked/events" => "?projector=relation&key=1",
         "/v1/users/{user_id}/following/common" => "?with=2",
         _ => "",
     };
@@ -87,6 +95,10 @@ fn request(caller: &Caller<'_>, method: &str, template: &str, query: &str) -> Re
     let request = caller.request(Method::from_bytes(method.as_bytes()).unwrap(), &path);
     match (method, template) {
         ("POST", "/v1/admin/users") => request.json(&json!({ "user_id": "3", "handle": "u3" })),
+        ("POST", "/v1/admin/parked/redrive") => request.json(&json!({ "all": true })),
+        ("POST", "/v1/admin/parked/discard") => {
+            request.json(&json!({ "projector": "relation", "key": "1", "offset": 1, "reason": "poison" }))
+        }
         ("POST", "/console/session") => request.json(&json!({ "link": "no-such-link" })),
         _ => request,
     }

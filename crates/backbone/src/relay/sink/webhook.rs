@@ -177,7 +177,7 @@ impl Failure {
 }
 
 /// The URL, if it is one of HTTP without credentials: those would be in every log on the way.
-fn checked(url: &str) -> Result<Url> {
+pub(crate) fn checked(url: &str) -> Result<Url> {
     let wrong = |rule| Error::Event(tidings_event::Error::Option { name: "url".to_owned(), rule });
     let url = Url::parse(url).map_err(|_| wrong("is no URL"))?;
     if !matches!(url.scheme(), "https" | "http") || url.host().is_none() {

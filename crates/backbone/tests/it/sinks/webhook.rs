@@ -66,6 +66,23 @@ impl Receiver {
         Sink::Webhook(Box::new(webhook::Sink::open(&options(&self.url, &self.file()), clock()).unwrap()))
     }
 
+    /// Checks the signatures of all that came as a receiver does it: over what came.
+    pub(crate) fn verify_signatures(&self) {
+        for got in &*self.got.lock().unwrap() {
+            let key = STANDARD.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
+            let mut signed =
+                format!("{}.{}.", got.headers["webhook-id"], got.headers["webhook-timestamp"]).into_bytes();
+            signed.extend(&got.body);
+            let signature = STANDARD.decode(got.headers["webhook-signature"].strip_prefix("v1,").unwrap()).unwrap();
+            hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, &key), &signed, &signature).unwrap();
+        }
+    }
+
+    /// The bodies that came, as JSON.
+    pub(crate) fn bodies(&self) -> Vec<serde_json::Value> {
+        self.got.lock().unwrap().iter().map(|got| serde_json::from_slice(&got.body).unwrap()).collect()
+    }
+
     pub(crate) fn ids(&self) -> Vec<String> {
         self.got.lock().unwrap().iter().map(|got| got.headers["webhook-id"].clone()).collect()
     }
@@ -133,12 +150,7 @@ async fn the_id_that_is_signed_is_the_id_that_is_sent() {
     sink.write(&[record], &[], &checkpoint(1)).await.unwrap();
     let got = receiver.got.lock().unwrap()[0].clone();
     assert_eq!(got.headers["webhook-id"], "50%25%20%C3%A9");
-    // As a receiver does it: over what came.
-    let key = STANDARD.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
-    let mut signed = format!("{}.{}.", got.headers["webhook-id"], got.headers["webhook-timestamp"]).into_bytes();
-    signed.extend(&got.body);
-    let signature = STANDARD.decode(got.headers["webhook-signature"].strip_prefix("v1,").unwrap()).unwrap();
-    hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, &key), &signed, &signature).unwrap();
+    receiver.verify_signatures();
 }
 
 #[tokio::test]

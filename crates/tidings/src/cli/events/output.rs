@@ -8,7 +8,7 @@ use std::{
 use tidings_backbone::log::Recorded;
 use tidings_event::cloudevents;
 
-use crate::{Error, Result, http::EVENT_SOURCE};
+use crate::{Error, Result, cli::operator::harmless, http::EVENT_SOURCE};
 
 /// How events are printed to standard output.
 pub(super) struct Output {
@@ -45,11 +45,6 @@ impl Output {
         let (event_type, key) = (harmless(&event.event_type), harmless(&event.key));
         Ok(format!("{offset:>8}  {time}  {event_type:<20}  {key:<8}  v{version:<4} {}", harmless(event.payload.get())))
     }
-}
-
-/// Texts of applications on one line, without anything that a terminal obeys.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Returns when the reader of standard output has gone away, though nothing is printed meanwhile:

@@ -30,6 +30,14 @@ const PLACES: &[(&str, &str)] = &[
     ("GET", "/v1/admin/events?cursor={}"),
     ("GET", "/v1/admin/events/{}"),
     ("GET", "/v1/admin/flow?settle_ms=0&{}"),
+    ("GET", "/v1/admin/parked?key={}"),
+    ("GET", "/v1/admin/parked?error={}"),
+    ("GET", "/v1/admin/parked?cursor={}"),
+    ("GET", "/v1/admin/parked?parked_from={}"),
+    ("GET", "/v1/admin/parked/events?projector={}&key={}"),
+    ("GET", "/v1/admin/audit?cursor={}"),
+    ("POST", "/v1/admin/parked/redrive"),
+    ("POST", "/v1/admin/parked/discard"),
     ("GET", "/problems/{}"),
     ("GET", "/console/{}"),
     ("GET", "/v1/docs/{}"),
@@ -48,7 +56,7 @@ fn text() -> impl Strategy<Value = String> {
         "[A-Za-z0-9_-]{1,80}",
         "[0-9,]{1,60}",
         "(\\.\\./|%2e|/|\\\\|;|'|\"|--|\\x00){1,8}",
-        "\\{\"(handle|user_id|link|token)\": ?(\"[a-zA-Z0-9]{0,40}\"|[0-9]{1,30}|null|\\[\\]|\\{\\})\\}?",
+        "\\{\"(handle|user_id|link|token|key|reason|offset)\": ?(\"[a-zA-Z0-9]{0,40}\"|[0-9]{1,30}|null|\\[\\]|\\{\\})\\}?",
     ]
 }
 

@@ -93,7 +93,19 @@ async fn a_number_out_of_range_a_doubled_and_an_unknown_parameter_are_refused_an
         ("/v1/admin/events?latest=101", "latest"),
         ("/v1/admin/events?latest=1&limit=1", "limit"),
         ("/v1/admin/flow?settle_ms=60001", "settle_ms"),
-        ("/v1/admin/parked?limit=1", "limit"),
+        ("/v1/admin/parked?limit=0", "limit"),
+        ("/v1/admin/parked?limit=1001", "limit"),
+        ("/v1/admin/parked?projector=", "projector"),
+        ("/v1/admin/parked?state=alive", "state"),
+        ("/v1/admin/parked?parked_from=yesterday", "parked_from"),
+        ("/v1/admin/parked?parked_before=2026-11-29", "parked_before"),
+        ("/v1/admin/parked?cursor=x", "cursor"),
+        ("/v1/admin/parked?type=a", "type"),
+        ("/v1/admin/parked/events", "projector"),
+        ("/v1/admin/parked/events?projector=relation", "key"),
+        ("/v1/admin/parked/events?projector=relation&key=1&limit=101", "limit"),
+        ("/v1/admin/audit?limit=0", "limit"),
+        ("/v1/admin/audit?cursor=x", "cursor"),
     ] {
         admin.get(path).await.is_bad(field);
     }
@@ -177,6 +189,45 @@ async fn a_body_of_a_wrong_shape_is_refused_and_registers_nobody() {
     let answer = raw(&world, &request).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     assert_eq!(world.head().await, 0, "nobody was registered");
+}
+
+#[tokio::test]
+async fn an_action_on_the_parking_lot_of_a_wrong_shape_is_refused_and_named_and_leaves_no_audit() {
+    let world = world(&[]).await;
+    let admin = world.admin().await;
+    let discard = |more: Value| {
+        let mut body = json!({ "projector": "relation", "key": "1", "reason": "poison" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let id = "019ac3f2-4c1e-7aa0-b2c3-0d1e2f3a4b5c";
+    for (path, body, field) in [
+        ("redrive", json!({}), "all"),
+        ("redrive", json!({ "all": false }), "all"),
+        ("redrive", json!({ "all": true, "key": "1" }), "all"),
+        ("redrive", json!({ "key": "" }), "key"),
+        ("redrive", json!({ "projector": "p".repeat(256) }), "projector"),
+        ("redrive", json!({ "state": "Dead" }), "state"),
+        ("redrive", json!({ "parked_from": "now" }), "parked_from"),
+        ("redrive", json!({ "all": true, "events_per_second": 0 }), "events_per_second"),
+        ("redrive", json!({ "all": true, "events_per_second": "5" }), "events_per_second"),
+        ("redrive", json!({ "all": true, "reason": "  " }), "reason"),
+        ("redrive", json!({ "all": true, "dryrun": true }), "dryrun"),
+        ("discard", json!({ "key": "1", "event_id": id, "reason": "poison" }), "projector"),
+        ("discard", json!({ "projector": "relation", "key": "1", "event_id": id }), "reason"),
+        ("discard", discard(json!({})), "event_id"),
+        ("discard", discard(json!({ "event_id": "7" })), "event_id"),
+        ("discard", discard(json!({ "event_id": id, "offset": 1 })), "offset"),
+        ("discard", discard(json!({ "event_id": id, "part": "outbox/0" })), "part"),
+        ("discard", discard(json!({ "offset": 1, "part": "outbox" })), "part"),
+        ("discard", discard(json!({ "offset": "1" })), "offset"),
+        ("discard", discard(json!({ "offset": 1, "reason": "x".repeat(2_001) })), "reason"),
+    ] {
+        let answer = sent(admin.request(Method::POST, &format!("/v1/admin/parked/{path}")).json(&body)).await;
+        assert_eq!(answer.status, 400, "{body}: {}", answer.text);
+        answer.is_bad(field);
+    }
+    assert_eq!(admin.read("/v1/admin/audit").await["items"], json!([]));
 }
 
 #[tokio::test]

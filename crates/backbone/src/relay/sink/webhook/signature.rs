@@ -33,7 +33,8 @@ impl Secret {
         (24..=64).contains(&bytes.len()).then(|| Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
 
-    pub(super) fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
+    /// The header `webhook-signature` of a message sent at this second.
+    pub(crate) fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(format!("{id}.{seconds}.").as_bytes());
         context.update(body);

@@ -1,0 +1,64 @@
+//! Deaths of keys that nobody was told of yet.
+//!
+//! A death is written in the transaction that kills the key, and stays to be told until it was. Whoever tells it
+//! first takes it for a while, so that several processes do not tell it twice; after a crash the while ends. A
+//! key that an operator revives before is no news any more.
+
+use tidings_event::Timestamp;
+
+use super::{Filter, OWNED, Owner, ParkedKey, list};
+use crate::{Db, Durability, Result, log::Part};
+
+/// A key that died.
+#[derive(Clone, Debug)]
+pub(crate) struct Death {
+    /// The key as it is.
+    pub(crate) key: ParkedKey,
+    /// When it died.
+    pub(crate) died_at: Timestamp,
+}
+
+/// Takes the death that has waited longest to be told, until `until`; what lies beyond `horizon` was written
+/// by a clock that was set back since.
+pub(crate) async fn take_untold(
+    db: &Db,
+    now: Timestamp,
+    until: Timestamp,
+    horizon: Timestamp,
+) -> Result<Option<Death>> {
+    // Nearly always there is none, and a look that takes no turn at writing says so.
+    let look = "SELECT projector, part, event_key FROM parked_key \
+                WHERE state = 1 AND (tell_at <= ? OR tell_at > ?) ORDER BY tell_at LIMIT 1";
+    let args = vec![now.0.into(), horizon.0.into()];
+    let doing = "looking for deaths to tell";
+    if db.glance().await?.conn().fetch_optional(doing, look, args.clone()).await?.is_none() {
+        return Ok(None);
+    }
+    let mut tx = db.write(Durability::Full).await?;
+    let sql = format!("{look} {}", tx.conn().engine().for_update_if_free());
+    let Some(row) = tx.conn().fetch_optional(doing, sql, args).await? else {
+        return tx.rollback().await.map(|()| None);
+    };
+    let (projector, part, key) = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?, row.text(2)?);
+    let sql = format!("UPDATE parked_key SET tell_at = ? WHERE {OWNED} AND event_key = ?");
+    let mut args = vec![until.0.into()];
+    args.extend(Owner { projector: &projector, part: &part }.args([key.as_str().into()]));
+    tx.conn().execute("taking a death to tell", sql, args).await?;
+    let found = list(tx.conn(), &Filter::one(&projector, &key), None, 100).await?;
+    tx.commit().await?;
+    let death = found.into_iter().find(|found| found.part == part);
+    Ok(death.map(|key| Death { died_at: key.died_at.unwrap_or(key.parked_at), key }))
+}
+
+/// Notes that a death was told, or with a time that it is to be told then. A later death of the same key is
+/// another one.
+pub(crate) async fn note_told(db: &Db, death: &Death, again_at: Option<Timestamp>) -> Result<()> {
+    let ParkedKey { projector, part, key, .. } = &death.key;
+    let mut tx = db.write(Durability::Full).await?;
+    let sql =
+        format!("UPDATE parked_key SET tell_at = ? WHERE {OWNED} AND event_key = ? AND state = 1 AND died_at = ?");
+    let mut args = vec![again_at.map(|at| at.0).into()];
+    args.extend(Owner { projector, part }.args([key.as_str().into(), death.died_at.0.into()]));
+    tx.conn().execute("noting that a death was told", sql, args).await?;
+    tx.commit().await
+}
