@@ -48,7 +48,7 @@ pub enum Error {
     #[error("the position of projector `{projector}` was moved by somebody else")]
     PositionMoved {
         /// The projector whose position moved.
-        projector: &'static str,
+        projector: String,
     },
     /// A parked key was freed by somebody else while events were being appended behind it; nothing was written.
     #[error("a parked key of projector `{projector}` was freed by somebody else")]
@@ -60,11 +60,27 @@ pub enum Error {
     #[error("projector `{projector}` needs offset {needed}, but the log starts at {earliest}")]
     HistoryMissing {
         /// The projector that cannot go on.
-        projector: &'static str,
+        projector: String,
         /// The first offset it has not seen.
         needed: i64,
         /// The first offset the log still holds.
         earliest: i64,
+    },
+    /// A rebuild is not done as an operator wishes.
+    #[error("projector `{projector}`: {refusal}")]
+    Rebuild {
+        /// The projector.
+        projector: String,
+        /// Why.
+        refusal: crate::projector::rebuild::Refusal,
+    },
+    /// A generation of a projector is no longer kept: readers are given another one.
+    #[error("generation {generation} of projector `{projector}` is not kept any more")]
+    GenerationGone {
+        /// The projector.
+        projector: &'static str,
+        /// The generation that was to be kept.
+        generation: i64,
     },
     /// The lock file that says which process runs a projector could not be used.
     #[error("the lock file {} could not be used", path.display())]
@@ -254,9 +270,11 @@ impl Error {
         match self {
             Self::Database { source, .. } => is_transient(source),
             Self::CommitUnknown { .. } => true,
-            Self::PositionMoved { .. } | Self::KeyFreed { .. } | Self::Lease { .. } | Self::ApplyTimedOut { .. } => {
-                true
-            }
+            Self::PositionMoved { .. }
+            | Self::KeyFreed { .. }
+            | Self::GenerationGone { .. }
+            | Self::Lease { .. }
+            | Self::ApplyTimedOut { .. } => true,
             Self::Kafka { .. } | Self::TopicRefused { .. } => true,
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
             Self::Redis { source, .. } => is_transient_in_redis(source),

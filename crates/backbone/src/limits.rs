@@ -52,6 +52,19 @@ pub const UNKNOWN_TYPES_MAX: usize = 100;
 /// How often a projector looks for commits of other processes.
 pub const OTHER_PROCESS_POLL_GAP: Duration = Duration::from_millis(25);
 
+/// How often a process looks which generation of a projector is live, and whether one is to be built.
+pub const GENERATION_LOOK_GAP: Duration = Duration::from_millis(500);
+/// How long the process that leads a rebuild keeps the lead without a word.
+pub const REBUILD_LEAD_TIME: Duration = Duration::from_secs(3);
+/// Facts that one transaction of a rebuild copies.
+pub const REBUILD_SEED_ROWS: usize = 2_000;
+/// Rows of an old generation that one transaction removes.
+pub const REBUILD_REMOVE_ROWS: usize = 2_000;
+/// How long a new generation is given to be as far as the old one, before it is checked anew.
+pub const REBUILD_SWITCH_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a check waits until what is on its way has been applied.
+pub const REBUILD_SETTLE_TIME_MAX: Duration = Duration::from_secs(60);
+
 /// Parked keys that one round of retries takes.
 pub const PARKING_ROUND_KEYS_MAX: usize = 64;
 /// Waiting events of one key that one transaction applies.

@@ -174,6 +174,34 @@ impl Log {
         }
     }
 
+    /// The first offset that each part still holds.
+    pub(crate) async fn earliest(&self, parts: &[Part]) -> Result<BTreeMap<Part, Offset>> {
+        match self {
+            Self::Embedded(_) => {
+                let earliest = self.extent().await?.earliest;
+                Ok(parts.iter().map(|part| (part.clone(), earliest)).collect())
+            }
+            Self::Kafka(log) => log.earliest(parts.to_vec()).await,
+        }
+    }
+
+    /// The last offset before the first event that was committed at `at` or later, in each part. On Kafka the
+    /// moment is the one at which it was appended.
+    pub(crate) async fn before(&self, parts: &[Part], at: Timestamp) -> Result<BTreeMap<Part, Offset>> {
+        match self {
+            Self::Embedded(db) => {
+                let mut tx = db.read().await?;
+                let sql = "SELECT MIN(seq) FROM outbox WHERE occurred_at >= ?";
+                let row = tx.conn().fetch_optional("looking for a moment", sql, vec![at.0.into()]).await?;
+                let first = row.map_or(Ok(None), |row| row.int_or_null(0))?;
+                let head = extent(&mut tx.conn()).await?.head;
+                let before = first.map_or(head, |first| Offset(first - 1));
+                Ok(parts.iter().map(|part| (part.clone(), before)).collect())
+            }
+            Self::Kafka(log) => log.before(parts.to_vec(), at).await,
+        }
+    }
+
     /// A receiver that changes when there may be more in the outbox; commits of other processes show
     /// only where [`Db::watch_other_processes`] runs.
     pub fn appended(&self) -> watch::Receiver<u64> {

@@ -7,18 +7,23 @@
 
 mod apply;
 mod feed;
+pub mod generation;
 mod group;
 mod joint;
+mod pace;
 mod position;
+pub mod rebuild;
 mod retry;
 mod runtime;
 mod status;
+mod supervisor;
 mod task;
 
 use async_trait::async_trait;
 
 use crate::{Conn, Error, log::Recorded};
 
+pub use generation::{Generation, Target};
 pub(crate) use position::hold as hold_position;
 pub use position::{Position, position, positions};
 pub use retry::Gaps;
@@ -28,17 +33,30 @@ pub use status::{Handle, PartStatus, State, Status};
 /// Maintains one projection.
 #[async_trait]
 pub trait Projector: Send + Sync + 'static {
-    /// Identity of the projector: its position is stored under it, so it never changes.
+    /// Identity of the projector: its position is stored under it, so it never changes. It has no `@`.
     fn name(&self) -> &'static str;
 
     /// The event types it applies; others are passed over.
     fn event_types(&self) -> &'static [&'static str];
 
     /// Applies a batch, in order, on a transaction that also holds the position. All events of
-    /// one key come in commit order. Set-based statements make it fast.
-    async fn apply(&self, batch: &[Recorded], conn: Conn<'_>) -> Result<(), ApplyError>;
+    /// one key come in commit order. Set-based statements make it fast. Whoever can be rebuilt has rows
+    /// of several generations, and writes to those of `target`.
+    async fn apply(&self, batch: &[Recorded], target: Target, conn: Conn<'_>) -> Result<(), ApplyError>;
 
-    /// Called after a transaction has committed, to refresh caches. `batch` has the events that were
+    /// How its projection holds several generations side by side, so that the next one can be built while one
+    /// is read. Without that it cannot be rebuilt.
+    fn generations(&self) -> Option<&dyn rebuild::Generations> {
+        None
+    }
+
+    /// Whether events may be applied a second time, out of turn: those that are not newer than what they find
+    /// have no effect. Then they may be replayed in place.
+    fn is_replayable(&self) -> bool {
+        false
+    }
+
+    /// Called after a transaction on the live generation has committed, to refresh caches. `batch` has the events that were
     /// applied in it, and none that was parked: of each, the last call of `apply` is the one that was
     /// committed. It may be missed in a crash and is cut short after
     /// [`crate::limits::PROJECTOR_COMMITTED_TIME_MAX`], so nothing that must not be lost belongs here.

@@ -12,7 +12,7 @@ use crate::{
     db::Engine,
     limits::{AUDIT_BATCH_ROWS_MAX, RETENTION_BATCH_ROWS_MAX},
     log::{Offset, Part},
-    projector::positions,
+    projector::{Generation, generation, positions},
 };
 
 /// What is kept, and for how long.
@@ -148,15 +148,17 @@ impl Retention {
     }
 
     /// The last event that nobody needs any more; `None` while that is not known.
-    async fn passed(&self, conn: Conn<'_>) -> Result<Option<Offset>> {
+    async fn passed(&self, mut conn: Conn<'_>) -> Result<Option<Offset>> {
         let engine = conn.engine();
+        let live = generation::all(&mut conn).await?;
         let mut positions = positions(conn).await?;
         // Offsets in other logs say nothing of the outbox.
         positions.retain(|position| position.part == Part::outbox());
         let passed = positions.iter().map(|position| position.offset).min();
         Ok(match engine {
             Engine::Sqlite => {
-                let is_known = |name: &&str| positions.iter().any(|position| position.projector == **name);
+                let live = |name: &str| live.get(name).copied().unwrap_or(Generation::FIRST).identity(name);
+                let is_known = |name: &&str| positions.iter().any(|position| position.projector == live(name));
                 passed.filter(|_| self.options.projectors.iter().all(is_known))
             }
             Engine::Mysql | Engine::Mariadb => {

@@ -1,6 +1,6 @@
 //! Metrics of the path: each occurrence has its name in one place.
 
-use metrics::{counter, gauge, histogram};
+use metrics::{SharedString, counter, gauge, histogram};
 
 /// Events written to the outbox. They exist only if their transaction commits.
 pub(crate) fn events_emitted(count: usize) {
@@ -20,33 +20,33 @@ pub(crate) fn ledger_failed(ledger: &'static str, commands: usize) {
 }
 
 /// A batch of a projector was committed.
-pub(crate) fn projector_batch(projector: &'static str, events: usize, seconds: f64) {
-    counter!("tidings_projector_events_total", "projector" => projector).increment(events as u64);
+pub(crate) fn projector_batch(projector: SharedString, events: usize, seconds: f64) {
+    counter!("tidings_projector_events_total", "projector" => projector.clone()).increment(events as u64);
     histogram!("tidings_projector_batch_seconds", "projector" => projector).record(seconds);
 }
 
 /// From commit of the oldest event of a batch to its effects being visible.
-pub(crate) fn projector_delay(projector: &'static str, seconds: f64) {
+pub(crate) fn projector_delay(projector: SharedString, seconds: f64) {
     histogram!("tidings_projector_delay_seconds", "projector" => projector).record(seconds);
 }
 
 /// Events of a type that nobody declared, passed over.
-pub(crate) fn unknown_event(projector: &'static str) {
+pub(crate) fn unknown_event(projector: SharedString) {
     counter!("tidings_projector_unknown_events_total", "projector" => projector).increment(1);
 }
 
 /// A key was parked.
-pub(crate) fn key_parked(projector: &'static str) {
+pub(crate) fn key_parked(projector: SharedString) {
     counter!("tidings_parked_total", "projector" => projector).increment(1);
 }
 
 /// A key spent its attempts.
-pub(crate) fn key_dead(projector: &'static str) {
+pub(crate) fn key_dead(projector: SharedString) {
     counter!("tidings_dead_total", "projector" => projector).increment(1);
 }
 
 /// Events were applied because an operator had their key redriven.
-pub(crate) fn events_redriven(projector: &'static str, events: usize) {
+pub(crate) fn events_redriven(projector: SharedString, events: usize) {
     counter!("tidings_redriven_events_total", "projector" => projector).increment(events as u64);
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn alert_failed() {
 }
 
 /// A dependency of the projector is down and it waits.
-pub(crate) fn projector_backoff(projector: &'static str) {
+pub(crate) fn projector_backoff(projector: SharedString) {
     counter!("tidings_projector_backoffs_total", "projector" => projector).increment(1);
 }
 

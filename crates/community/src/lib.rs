@@ -46,4 +46,10 @@ pub const MIGRATIONS: &[Migration] = &[
         // The table of MySQL has had the column from the first.
         mysql: "",
     },
+    Migration {
+        version: 103,
+        name: "generation",
+        sqlite: include_str!("../../../migrations/sqlite/0103_generation.sql"),
+        mysql: include_str!("../../../migrations/mysql/0103_generation.sql"),
+    },
 ];

@@ -50,3 +50,5 @@ pub const VERIFY_STEP_ROWS: i64 = 20_000;
 pub const VERIFY_EXAMPLES_MAX: usize = 20;
 /// Pairs and users with differences that can be looked at again.
 pub const VERIFY_SUSPECTS_MAX: usize = 100_000;
+/// How often a rebuild looks again at pairs that differ, while their facts change from look to look.
+pub const REBUILD_LOOKS_MAX: usize = 30;

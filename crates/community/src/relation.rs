@@ -11,11 +11,13 @@
 pub mod bucket;
 pub mod counters;
 pub mod facts;
+mod generation;
 pub mod hot;
 pub mod lists;
 mod mirror;
 pub mod projection;
 pub mod read;
+mod rebuild;
 pub mod status;
 pub mod top_page;
 pub mod verify;

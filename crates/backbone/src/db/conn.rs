@@ -158,12 +158,24 @@ impl Conn<'_> {
         sql: impl Fn(&str) -> String,
         rows: Vec<[Value; COLUMNS]>,
     ) -> Result<Vec<Row>> {
+        self.fetch_rows_and(doing, sql, rows, &[]).await
+    }
+
+    /// As [`Conn::fetch_rows`], with arguments of placeholders that come after the input rows in the text.
+    pub async fn fetch_rows_and<const COLUMNS: usize>(
+        &mut self,
+        doing: &'static str,
+        sql: impl Fn(&str) -> String,
+        rows: Vec<[Value; COLUMNS]>,
+        rest: &[Value],
+    ) -> Result<Vec<Row>> {
         let mut found = Vec::with_capacity(rows.len());
         for part in rows.chunks(self.statement_rows_max(&rows)) {
-            let (input, args) = match self {
+            let (input, mut args) = match self {
                 Self::Sqlite(_) => dialect::input_values(part),
                 Self::Mysql(_) => dialect::input_json(part)?,
             };
+            args.extend_from_slice(rest);
             found.append(&mut self.fetch(doing, sql(&input), args).await?);
         }
         Ok(found)

@@ -68,6 +68,24 @@ impl Engine {
             Self::Mysql | Self::Mariadb => "FOR UPDATE SKIP LOCKED",
         }
     }
+
+    /// The operator that joins tables in the order in which they are written, whatever the engine knows of
+    /// their sizes.
+    pub fn join_in_order(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CROSS JOIN",
+            Self::Mysql | Self::Mariadb => "STRAIGHT_JOIN",
+        }
+    }
+
+    /// The clause at the end of a SELECT that keeps its rows as they are until the transaction ends; others may
+    /// keep them too. Empty on SQLite, where one writer at a time works.
+    pub fn for_share(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Mysql | Self::Mariadb => "LOCK IN SHARE MODE",
+        }
+    }
 }
 
 /// Input rows as a query of placeholders, with its arguments. There are few distinct texts: some

@@ -21,7 +21,7 @@ pub struct Migration {
     pub mysql: &'static str,
 }
 
-/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit.
+/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations and rebuilds.
 pub const BACKBONE_MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -41,6 +41,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         name: "parking",
         sqlite: include_str!("../../../../migrations/sqlite/0003_parking.sql"),
         mysql: include_str!("../../../../migrations/mysql/0003_parking.sql"),
+    },
+    Migration {
+        version: 5,
+        name: "generation",
+        sqlite: include_str!("../../../../migrations/sqlite/0005_generation.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0005_generation.sql"),
     },
 ];
 

@@ -46,6 +46,18 @@ impl Peek {
         ends(&config.create().map_err(Error::kafka("connecting to Kafka"))?, parts)
     }
 
+    /// The first offset that each part still holds. Blocks.
+    pub(crate) fn earliest(&self, parts: Vec<Part>) -> Result<BTreeMap<Part, Offset>> {
+        let first =
+            |consumer: &BaseConsumer, part: Part| watermarks(consumer, &part).map(|(low, _)| (part, Offset(low)));
+        self.with(|consumer| parts.into_iter().map(|part| first(consumer, part)).collect())
+    }
+
+    /// The last offset before what was appended at `at` or later, in each part. Blocks.
+    pub(crate) fn before(&self, parts: Vec<Part>, at: Timestamp) -> Result<BTreeMap<Part, Offset>> {
+        self.with(|consumer| before(consumer, parts, at))
+    }
+
     /// How far readers at these positions are behind. Blocks.
     pub(crate) fn behind(&self, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {
         self.with(|consumer| behind(consumer, positions))
@@ -74,6 +86,27 @@ impl Peek {
 fn ends(consumer: &BaseConsumer, parts: BTreeSet<Part>) -> Result<BTreeMap<Part, Offset>> {
     let end = |part: Part| watermarks(consumer, &part).map(|(_, high)| (part, Offset(high - 1)));
     parts.into_iter().map(end).collect()
+}
+
+fn before(consumer: &BaseConsumer, parts: Vec<Part>, at: Timestamp) -> Result<BTreeMap<Part, Offset>> {
+    let doing = "looking for a moment in topics";
+    let mut asked = TopicPartitionList::new();
+    for part in &parts {
+        let at = rdkafka::Offset::Offset(at.0);
+        asked.add_partition_offset(&part.topic, part.number, at).map_err(Error::kafka(doing))?;
+    }
+    let found = consumer.offsets_for_times(asked, KAFKA_REQUEST_TIME_MAX).map_err(Error::kafka(doing))?;
+    let mut places = BTreeMap::new();
+    for part in parts {
+        let first = found.find_partition(&part.topic, part.number).map(|element| element.offset());
+        let before = match first {
+            Some(rdkafka::Offset::Offset(first)) => first - 1,
+            // Nothing was appended since.
+            _ => watermarks(consumer, &part)?.1 - 1,
+        };
+        places.insert(part, Offset(before));
+    }
+    Ok(places)
 }
 
 fn behind(consumer: &BaseConsumer, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {

@@ -232,6 +232,14 @@ impl KafkaLog {
         }
     }
 
+    pub(super) async fn earliest(&self, parts: Vec<Part>) -> Result<BTreeMap<Part, Offset>> {
+        self.look(move |peek| peek.earliest(parts)).await
+    }
+
+    pub(super) async fn before(&self, parts: Vec<Part>, at: Timestamp) -> Result<BTreeMap<Part, Offset>> {
+        self.look(move |peek| peek.before(parts, at)).await
+    }
+
     pub(super) async fn behind(&self, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {
         self.look(move |peek| peek.behind(positions)).await
     }

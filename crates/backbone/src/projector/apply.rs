@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet, panic::AssertUnwindSafe, time::Dura
 
 use futures::FutureExt;
 
-use super::{ApplyError, Projector, retry::Gaps};
+use super::{ApplyError, Projector, generation::Lineage, retry::Gaps};
 use crate::{
     Clock, Conn, Error, Result,
     error::panic_text,
@@ -29,6 +29,7 @@ pub(super) const REDRIVE_BEYOND: Duration = REDRIVE_TIME_MAX.saturating_mul(2);
 /// What one projector needs to apply events.
 pub(super) struct Applier<'a> {
     pub(super) projector: &'a dyn Projector,
+    pub(super) lineage: &'a Lineage,
     pub(super) part: &'a Part,
     pub(super) gaps: &'a Gaps,
     pub(super) apply_time_max: Duration,
@@ -38,7 +39,7 @@ pub(super) struct Applier<'a> {
 impl Applier<'_> {
     /// Whose parking lot it works with.
     pub(super) fn owner(&self) -> Owner<'_> {
-        Owner { projector: self.projector.name(), part: self.part }
+        Owner { projector: &self.lineage.identity, part: self.part }
     }
 
     /// Which keys are due now.
@@ -91,7 +92,8 @@ impl Applier<'_> {
 
     /// Calls the projector. After an inner error something of the batch may remain.
     pub(super) async fn call(&self, conn: &mut Conn<'_>, events: &[Recorded]) -> Result<Result<(), String>> {
-        let applied = AssertUnwindSafe(self.projector.apply(events, conn.reborrow())).catch_unwind();
+        let applied =
+            AssertUnwindSafe(self.projector.apply(events, self.lineage.target(), conn.reborrow())).catch_unwind();
         match tokio::time::timeout(self.apply_time_max, applied).await {
             Ok(Ok(Ok(()))) => Ok(Ok(())),
             Ok(Ok(Err(ApplyError::Dependency(error)))) => Err(error),
@@ -134,7 +136,7 @@ impl Applier<'_> {
 
     /// Tells the projector of a committed batch. Whatever it does then, the batch is committed.
     pub(super) async fn committed(&self, events: &[Recorded]) {
-        if events.is_empty() {
+        if events.is_empty() || !self.lineage.is_live() {
             return;
         }
         let telling = AssertUnwindSafe(self.projector.committed(events)).catch_unwind();
@@ -143,25 +145,24 @@ impl Applier<'_> {
             Ok(Err(panic)) => panic_text(&*panic),
             Err(_) => format!("no end within {} s", PROJECTOR_COMMITTED_TIME_MAX.as_secs()),
         };
-        tracing::error!(projector = self.projector.name(), error = failed, "a projector failed after its commit");
+        tracing::error!(projector = &*self.lineage.identity, error = failed, "a projector failed after its commit");
     }
 
     async fn park(&self, conn: &mut Conn<'_>, failed: &Recorded, error: &str) -> Result<()> {
-        let name = self.projector.name();
         let now = self.clock.now();
         let next = self.gaps.after(1).map(|gap| later(now, gap));
         parking::park(conn, self.owner(), failed, error, now, next).await?;
         tracing::warn!(
-            projector = name,
+            projector = &*self.lineage.identity,
             key = failed.event.key,
             event_id = %failed.event.id,
             event_type = failed.event.event_type,
             error,
             "an event could not be applied; its key is parked"
         );
-        telemetry::key_parked(name);
+        telemetry::key_parked(self.lineage.label());
         if next.is_none() {
-            telemetry::key_dead(name);
+            telemetry::key_dead(self.lineage.label());
         }
         Ok(())
     }

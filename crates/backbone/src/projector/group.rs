@@ -107,7 +107,7 @@ impl Group {
                 Some(Err(error)) => {
                     // The client goes on by itself; said once until all is well again.
                     if !std::mem::replace(&mut said, true) {
-                        tracing::warn!(projector = self.plan.name(), %error, "Kafka is in trouble");
+                        tracing::warn!(projector = self.plan.identity(), %error, "Kafka is in trouble");
                     }
                 }
             }
@@ -132,7 +132,7 @@ impl Group {
         let Options { prefix, .. } = self.log.options();
         let mut config = self.log.options().client();
         config
-            .set("group.id", format!("{prefix}.{}", self.plan.name()))
+            .set("group.id", format!("{prefix}.{}", self.plan.identity()))
             .set("enable.auto.commit", "false")
             .set("isolation.level", "read_committed")
             // A position outside of the topic is an error to be told, never a place to go on silently.

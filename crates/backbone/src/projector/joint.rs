@@ -130,7 +130,7 @@ async fn commit(plan: &Plan, shares: Vec<Share>) {
     let is_committed = match try_commit(plan, &events, &steps).await {
         Ok(is_committed) => is_committed,
         Err(error) => {
-            tracing::debug!(projector = plan.name(), error = Error::chain(&error), "batches are tried alone");
+            tracing::debug!(projector = plan.identity(), error = Error::chain(&error), "batches are tried alone");
             false
         }
     };
@@ -152,7 +152,7 @@ async fn try_commit(plan: &Plan, events: &[Recorded], steps: &[Step]) -> Result<
     let mut tx = plan.db().write(Durability::Rebuildable).await?;
     // Before the work: whoever lost a part need not do it, and rows that others wait for are locked for less long.
     for Step { part, from, to } in steps {
-        position::advance(&mut tx.conn(), plan.name(), part, *from, *to, plan.now()).await?;
+        position::advance(&mut tx.conn(), plan.identity(), part, *from, *to, plan.now()).await?;
     }
     // Nothing is parked here, so it does not matter in which part's name it is applied.
     if !events.is_empty() && plan.applier(&steps[0].part).call(&mut tx.conn(), events).await?.is_err() {

@@ -44,6 +44,29 @@ pub async fn position(conn: &mut Conn<'_>, projector: &str, part: &Part) -> Resu
     row.map(|row| row.int(0).map(Offset)).transpose()
 }
 
+/// Every position of one projector.
+pub(super) async fn of(conn: &mut Conn<'_>, projector: &str) -> Result<Vec<(Part, Offset)>> {
+    read(conn, projector, "").await
+}
+
+/// The same, which then get no further before the end of the transaction.
+pub(super) async fn of_to_write(conn: &mut Conn<'_>, projector: &str) -> Result<Vec<(Part, Offset)>> {
+    let lock = conn.engine().for_update();
+    read(conn, projector, lock).await
+}
+
+async fn read(conn: &mut Conn<'_>, projector: &str, lock: &str) -> Result<Vec<(Part, Offset)>> {
+    let sql = format!("SELECT part, log_offset FROM projector_position WHERE projector = ? ORDER BY part {lock}");
+    let rows = conn.fetch("reading the positions of a projector", sql, vec![projector.into()]).await?;
+    rows.iter().map(|row| Ok((Part::read(&row.text(0)?, "projector_position")?, Offset(row.int(1)?)))).collect()
+}
+
+/// Removes all positions of a projector: whoever still wants to move one fails.
+pub(super) async fn remove(conn: &mut Conn<'_>, projector: &str) -> Result<()> {
+    let sql = "DELETE FROM projector_position WHERE projector = ?";
+    conn.execute("removing positions", sql, vec![projector.into()]).await.map(drop)
+}
+
 /// Sets the position of a projector, whatever it was.
 pub(super) async fn set(conn: &mut Conn<'_>, projector: &str, part: &Part, to: Offset, at: Timestamp) -> Result<()> {
     let upsert = conn.engine().on_conflict("projector, part", "log_offset = ?, updated_at = ?");
@@ -56,7 +79,7 @@ pub(super) async fn set(conn: &mut Conn<'_>, projector: &str, part: &Part, to: O
 /// Moves the position from `from` to `to`, or fails if it is not at `from`.
 pub(super) async fn advance(
     conn: &mut Conn<'_>,
-    projector: &'static str,
+    projector: &str,
     part: &Part,
     from: Offset,
     to: Offset,
@@ -66,7 +89,7 @@ pub(super) async fn advance(
                WHERE projector = ? AND part = ? AND log_offset = ?";
     let args = vec![to.0.into(), at.0.into(), projector.into(), part.to_string().into(), from.0.into()];
     let moved = conn.execute("moving a position", sql, args).await?;
-    if moved == 1 { Ok(()) } else { Err(Error::PositionMoved { projector }) }
+    if moved == 1 { Ok(()) } else { Err(Error::PositionMoved { projector: projector.to_owned() }) }
 }
 
 /// Holds the position where it is until the end of this transaction; answers where.
@@ -78,7 +101,7 @@ pub(crate) async fn hold(conn: &mut Conn<'_>, projector: &str, part: &Part) -> R
 }
 
 /// As [`hold`], and fails unless the position is at `at`.
-pub(super) async fn hold_at(conn: &mut Conn<'_>, projector: &'static str, part: &Part, at: Offset) -> Result<()> {
+pub(super) async fn hold_at(conn: &mut Conn<'_>, projector: &str, part: &Part, at: Offset) -> Result<()> {
     let stored = hold(conn, projector, part).await?;
-    if stored == Some(at) { Ok(()) } else { Err(Error::PositionMoved { projector }) }
+    if stored == Some(at) { Ok(()) } else { Err(Error::PositionMoved { projector: projector.to_owned() }) }
 }

@@ -140,7 +140,7 @@ impl Retry<'_> {
         }
         self.commit(tx).await?;
         if waiting.state == State::Redriving {
-            telemetry::events_redriven(applier.projector.name(), applied);
+            telemetry::events_redriven(applier.lineage.label(), applied);
         }
         applier.committed(&events[..applied]).await;
         Ok(Tried::Done)
@@ -165,21 +165,28 @@ impl Retry<'_> {
 
     /// Notes a failed try of the head. What an operator let be tried is dead at once.
     async fn note(&self, conn: &mut Conn<'_>, state: State, failed: u32, error: &str) -> Result<()> {
-        let (name, key, now) = (self.applier.projector.name(), self.key, self.applier.clock.now());
+        let (key, now) = (self.key, self.applier.clock.now());
         let is_redriven = state == State::Redriving;
         let gap = if is_redriven { None } else { self.applier.gaps.after(failed) };
         let next = gap.map(|gap| later(now, gap));
         parking::note_failure(conn, self.applier.owner(), key, failed, error, now, next).await?;
         if next.is_none() {
-            telemetry::key_dead(name);
+            telemetry::key_dead(self.applier.lineage.label());
             let why = if is_redriven { "it was redriven and failed again" } else { "its attempts are spent" };
-            tracing::error!(projector = name, key, attempts = failed, error, why, "a key is dead");
+            tracing::error!(
+                projector = &*self.applier.lineage.identity,
+                key,
+                attempts = failed,
+                error,
+                why,
+                "a key is dead"
+            );
         }
         Ok(())
     }
 
     async fn commit(&self, mut tx: Tx) -> Result<()> {
-        position::hold_at(&mut tx.conn(), self.applier.projector.name(), self.applier.part, self.at).await?;
+        position::hold_at(&mut tx.conn(), &self.applier.lineage.identity, self.applier.part, self.at).await?;
         tx.commit().await
     }
 }

@@ -7,10 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Projector,
-    feed::{Feed, OutboxFeed},
-    group::Group,
     retry::Gaps,
-    status::Handle,
+    status::{Handle, Tasks},
+    supervisor::Supervisor,
     task::Plan,
 };
 use crate::{
@@ -56,7 +55,7 @@ pub enum MissingHistory {
 /// Runs projectors, each in a task of its own.
 #[derive(Debug)]
 pub struct Runtime {
-    plans: Vec<Plan>,
+    plans: Vec<(Plan, Tasks)>,
     known_types: HashSet<String>,
     db: Db,
     log: Log,
@@ -83,9 +82,9 @@ impl Runtime {
     #[must_use]
     pub fn with(mut self, projector: Arc<dyn Projector>, options: Options) -> Self {
         self.known_types.extend(projector.event_types().iter().map(|event_type| (*event_type).to_owned()));
-        let live = self.handle.register(projector.name(), self.log.parts(projector.event_types()));
+        let tasks = self.handle.register(Arc::clone(&projector), self.log.parts(projector.event_types()));
         let (db, clock) = (self.db.clone(), self.clock.clone());
-        self.plans.push(Plan::new(projector, options, db, clock, live, self.log.before_first()));
+        self.plans.push((Plan::new(projector, options, db, clock, self.log.before_first()), tasks));
         self
     }
 
@@ -103,17 +102,9 @@ impl Runtime {
         let ending = shutdown.child_token();
         let known_types = Arc::new(self.known_types);
         let mut running = JoinSet::new();
-        for plan in self.plans {
-            let (plan, ending) = (plan.knowing(Arc::clone(&known_types)), ending.clone());
-            match &self.log {
-                Log::Embedded(db) => {
-                    let feed = OutboxFeed::new(db, plan.name(), plan.batch_events_max());
-                    running.spawn(plan.task(Feed::Outbox(feed)).run(ending));
-                }
-                Log::Kafka(log) => {
-                    running.spawn(Group::new(plan, log.clone()).run(ending));
-                }
-            }
+        for (plan, tasks) in self.plans {
+            let plan = plan.knowing(Arc::clone(&known_types));
+            running.spawn(Supervisor::new(plan, self.log.clone(), tasks).run(ending.clone()));
         }
         let watching = watch_other_processes(&self.db);
         tokio::pin!(watching);
@@ -122,7 +113,11 @@ impl Runtime {
             tokio::select! {
                 ended = running.join_next() => match ended {
                     None => return outcome,
-                    Some(Ok(())) => {}
+                    Some(Ok(Ok(()))) => {}
+                    Some(Ok(Err(error))) => {
+                        outcome = Err(error);
+                        ending.cancel();
+                    }
                     Some(Err(error)) => {
                         outcome = Err(Error::Invariant { message: format!("a projector's task ended: {error}") });
                         ending.cancel();

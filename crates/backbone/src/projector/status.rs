@@ -8,7 +8,11 @@ use std::{
 
 use tidings_event::Timestamp;
 
-use super::position::{Position, positions};
+use super::{
+    Generation, Projector, generation,
+    position::{Position, positions},
+    rebuild::{self, Rebuilds},
+};
 use crate::{
     Clock, Db, Result,
     limits::OTHER_PROCESS_POLL_GAP,
@@ -69,18 +73,35 @@ impl LiveParts {
     }
 }
 
+/// What the tasks of each generation of a projector tell, by identity. Cheap to clone; clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tasks(Arc<Mutex<BTreeMap<String, LiveParts>>>);
+
+impl Tasks {
+    /// Where the tasks of one generation tell what they do.
+    pub(super) fn of(&self, identity: &str) -> LiveParts {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.entry(identity.to_owned()).or_default().clone()
+    }
+}
+
 /// A projector that is known here.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Registered {
+    projector: Arc<dyn Projector>,
     parts: Vec<Part>,
-    live: LiveParts,
+    tasks: Tasks,
 }
 
 /// One projector, as seen from outside.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// Its name.
+    /// Its name; of a generation that is being built with its number: `relation@2`.
     pub name: String,
+    /// Whether it is the one whose projection is read; else it is being built.
+    pub is_live: bool,
+    /// The name under which its positions and its parking lot are stored.
+    pub identity: String,
     /// What it is doing.
     pub state: State,
     /// Why, when it is not simply running.
@@ -113,7 +134,7 @@ pub struct PartStatus {
 
 /// Tells how far projectors are, running here or not: a process that only looks takes the handle
 /// of a [`super::Runtime`] that it never runs. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Handle {
     db: Db,
     log: Log,
@@ -126,11 +147,18 @@ impl Handle {
         Self { db, log, clock, registered: Arc::default() }
     }
 
-    pub(super) fn register(&self, projector: &'static str, parts: Vec<Part>) -> LiveParts {
-        let live = LiveParts::default();
-        let registered = Registered { parts, live: live.clone() };
-        self.registered.lock().unwrap_or_else(PoisonError::into_inner).insert(projector, registered);
-        live
+    pub(super) fn register(&self, projector: Arc<dyn Projector>, parts: Vec<Part>) -> Tasks {
+        let (name, tasks) = (projector.name(), Tasks::default());
+        let registered = Registered { projector, parts, tasks: tasks.clone() };
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner).insert(name, registered);
+        tasks
+    }
+
+    /// Rebuilds of the projectors that are registered here, whichever process leads them.
+    pub fn rebuilds(&self) -> Rebuilds {
+        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        let projectors = registered.values().map(|registered| Arc::clone(&registered.projector)).collect();
+        Rebuilds::new(self.db.clone(), self.log.clone(), self.clock.clone(), projectors)
     }
 
     /// What the outbox holds now.
@@ -138,34 +166,46 @@ impl Handle {
         self.log.extent().await
     }
 
-    /// Every projector that is registered here or has a stored position, by name.
+    /// Every projector that is registered here or has a stored position, by name; and generations that are
+    /// being built. Those that are being removed are nobody's any more.
     pub async fn statuses(&self) -> Result<Vec<Status>> {
-        let stored = {
+        let (stored, generations, built) = {
             let mut tx = self.db.read().await?;
-            positions(tx.conn()).await?
+            let (stored, generations) = (positions(tx.conn()).await?, generation::all(&mut tx.conn()).await?);
+            (stored, generations, rebuild::names_of_unfinished(&mut tx.conn()).await?)
         };
+        let live = |name: &str| generations.get(name).copied().unwrap_or(Generation::FIRST);
         let mut places: BTreeMap<String, BTreeMap<Part, Offset>> = BTreeMap::new();
         let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, Registered { parts, .. }) in &registered {
             let parts = parts.iter().map(|part| (part.clone(), self.log.before_first()));
-            places.insert((*name).to_owned(), parts.collect());
+            places.insert(live(name).identity(name), parts.collect());
         }
         for Position { projector, part, offset, .. } in stored {
             places.entry(projector).or_default().insert(part, offset);
         }
         let mut statuses = Vec::with_capacity(places.len());
-        for (name, places) in places {
-            let live = registered.get(name.as_str()).map(|registered| registered.live.together());
-            statuses.push(self.status(name, places.into_iter().collect(), live).await?);
+        for (identity, places) in places {
+            let is_built = built.contains(&identity);
+            let (name, generation) = Generation::of(&identity);
+            let is_live = !is_built && live(name) == generation;
+            if !is_live && !is_built {
+                continue;
+            }
+            let told = registered.get(plain(&identity)).map(|known| known.tasks.of(&identity).together());
+            let name = if is_live { name.to_owned() } else { identity.clone() };
+            let status = self.status(identity, places.into_iter().collect(), told).await?;
+            statuses.push(Status { name, is_live, ..status });
         }
+        statuses.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(statuses)
     }
 
-    async fn status(&self, name: String, places: Vec<(Part, Offset)>, live: Option<Live>) -> Result<Status> {
+    async fn status(&self, identity: String, places: Vec<(Part, Offset)>, live: Option<Live>) -> Result<Status> {
         let behind = self.log.behind(places.clone()).await?;
         let (parked, oldest_parked) = {
             let mut tx = self.db.read().await?;
-            (parking::count(tx.conn(), &name).await?, parking::oldest(&mut tx.conn(), &name).await?)
+            (parking::count(tx.conn(), &identity).await?, parking::oldest(&mut tx.conn(), &identity).await?)
         };
         let oldest = behind.iter().map(|behind| behind.oldest).chain([oldest_parked]).flatten().min();
         let age = |at: Timestamp| (self.clock.now().0 - at.0).max(0);
@@ -184,7 +224,9 @@ impl Handle {
             oldest_age_ms: oldest.map(age),
             retrying_keys: parked.retrying,
             dead_keys: parked.dead,
-            name,
+            name: identity.clone(),
+            is_live: true,
+            identity,
         })
     }
 
@@ -192,8 +234,11 @@ impl Handle {
     pub async fn publish_gauges(&self) -> Result<()> {
         for status in self.statuses().await? {
             let age_seconds = status.oldest_age_ms.unwrap_or(0) as f64 / 1000.0;
-            telemetry::projector_lag(&status.name, status.lag_events, age_seconds);
-            telemetry::parked_keys(&status.name, status.retrying_keys, status.dead_keys);
+            // Each rebuild has another number; metrics have one name for all of them.
+            let next = format!("{}@next", plain(&status.name));
+            let name = if status.is_live { &status.name } else { &next };
+            telemetry::projector_lag(name, status.lag_events, age_seconds);
+            telemetry::parked_keys(name, status.retrying_keys, status.dead_keys);
         }
         Ok(())
     }
@@ -208,7 +253,8 @@ impl Handle {
             loop {
                 commits.mark_unchanged();
                 let statuses = self.statuses().await?;
-                let mut known = statuses.iter().filter(|status| status.state != State::Unregistered);
+                let is_known = |status: &&Status| status.is_live && status.state != State::Unregistered;
+                let mut known = statuses.iter().filter(is_known);
                 if known.all(|status| status.has_reached(&ends)) {
                     return Ok(true);
                 }
@@ -231,11 +277,22 @@ impl Handle {
     }
 }
 
+/// The projector's name, without what follows it in an identity.
+fn plain(identity: &str) -> &str {
+    identity.split('@').next().unwrap_or(identity)
+}
+
 impl Status {
     /// Whether it has dealt with all up to `ends`, and no key waits for a retry.
     fn has_reached(&self, ends: &BTreeMap<Part, Offset>) -> bool {
         let has_reached =
             |part: &PartStatus| part.lag_events == 0 || ends.get(&part.part).is_none_or(|end| part.position >= *end);
         self.retrying_keys == 0 && self.parts.iter().all(has_reached)
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
     }
 }

@@ -7,14 +7,17 @@ use std::{
     time::Duration,
 };
 
+use metrics::SharedString;
 use tidings_event::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    MissingHistory, Options, Projector,
+    Generation, MissingHistory, Options, Projector,
     apply::{Applied, Applier, REDRIVE_BEYOND},
     feed::Feed,
+    generation::{self, Lineage},
     joint::{Joint, Outcome, Step as JointStep},
+    pace::Pace,
     position,
     retry::retry_due,
     status::{Live, LiveParts, State},
@@ -36,6 +39,10 @@ pub(super) struct Plan {
     options: Options,
     db: Db,
     clock: Clock,
+    lineage: Lineage,
+    pace: Pace,
+    /// Where the tasks end that replay a stretch of the log.
+    ends: Option<Arc<BTreeMap<Part, Offset>>>,
     live: LiveParts,
     /// Types that are no surprise.
     known_types: Arc<HashSet<String>>,
@@ -65,9 +72,14 @@ enum Step {
     Done,
     /// Nothing to do before this long, or before the log grows.
     Idle(Option<Duration>),
+    /// Something was done, and what is next is not to be done before this long.
+    Rest(Duration),
     /// The lease is another process's.
     Leased,
 }
+
+/// How often a task that is halted looks whether it may go on.
+const HALT_LOOK_GAP: Duration = Duration::from_millis(100);
 
 impl Plan {
     pub(super) fn new(
@@ -75,11 +87,22 @@ impl Plan {
         options: Options,
         db: Db,
         clock: Clock,
-        live: LiveParts,
         before_first: Offset,
     ) -> Self {
-        let (known_types, unknown_types) = Default::default();
-        Self { projector, options, db, clock, live, known_types, unknown_types, before_first }
+        let lineage = Lineage::new(projector.name(), Generation::FIRST, true);
+        let (known_types, unknown_types, live, pace) = Default::default();
+        let ends = None;
+        Self { projector, options, db, clock, lineage, pace, ends, live, known_types, unknown_types, before_first }
+    }
+
+    /// The same for a generation, whose tasks tell `live` what they do.
+    pub(super) fn on(&self, lineage: Lineage, pace: Pace, live: LiveParts) -> Self {
+        Self { lineage, pace, live, ..self.clone() }
+    }
+
+    /// The same up to these offsets.
+    pub(super) fn until(self, ends: BTreeMap<Part, Offset>) -> Self {
+        Self { ends: Some(Arc::new(ends)), ..self }
     }
 
     pub(super) fn knowing(mut self, known_types: Arc<HashSet<String>>) -> Self {
@@ -93,6 +116,19 @@ impl Plan {
 
     pub(super) fn name(&self) -> &'static str {
         self.projector.name()
+    }
+
+    /// The name of the generation that its tasks maintain.
+    pub(super) fn identity(&self) -> &str {
+        &self.lineage.identity
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(super) fn before_first(&self) -> Offset {
+        self.before_first
     }
 
     pub(super) fn batch_events_max(&self) -> usize {
@@ -113,7 +149,7 @@ impl Plan {
         let mut look = self.db.glance().await?;
         let mut positions = BTreeMap::new();
         for part in parts {
-            if let Some(position) = position::position(&mut look.conn(), self.name(), part).await? {
+            if let Some(position) = position::position(&mut look.conn(), self.identity(), part).await? {
                 positions.insert(part.clone(), position);
             }
         }
@@ -126,19 +162,19 @@ impl Plan {
 
     /// What applies events of `part`.
     pub(super) fn applier<'a>(&'a self, part: &'a Part) -> Applier<'a> {
-        let Self { options: Options { gaps, apply_time_max, .. }, projector, clock, .. } = self;
-        Applier { projector: &**projector, part, gaps, apply_time_max: *apply_time_max, clock }
+        let Self { options: Options { gaps, apply_time_max, .. }, projector, lineage, clock, .. } = self;
+        Applier { projector: &**projector, lineage, part, gaps, apply_time_max: *apply_time_max, clock }
     }
 
     /// Says that the projector waits before it tries again.
     pub(super) fn back_off(&self, error: &Error, pause: Duration) {
-        let (projector, text, pause_ms) = (self.name(), Error::chain(error), pause.as_millis());
+        let (projector, text, pause_ms) = (self.identity(), Error::chain(error), pause.as_millis());
         if error.is_transient() {
             tracing::warn!(projector, error = text, pause_ms, "the projector waits and tries again");
         } else {
             tracing::error!(projector, error = text, pause_ms, "the projector failed, waits and tries again");
         }
-        telemetry::projector_backoff(projector);
+        telemetry::projector_backoff(self.lineage.label());
     }
 }
 
@@ -161,11 +197,22 @@ impl Task {
                     match step {
                         Step::Done => continue,
                         Step::Idle(pause) => (self.feed.longest_idle().into_iter().chain(pause).min(), true),
+                        Step::Rest(pause) => (Some(pause), false),
                         Step::Leased => (Some(Feed::LEASE_GAP), false),
                     }
                 }
+                Err(error @ Error::GenerationGone { .. }) => {
+                    tracing::info!(
+                        projector = self.identity(),
+                        error = Error::chain(&error),
+                        "nobody reads it any more"
+                    );
+                    self.set_state(State::Waiting, Some(Error::chain(&error)));
+                    shutdown.cancelled().await;
+                    return;
+                }
                 Err(error @ Error::HistoryMissing { .. }) => {
-                    let (projector, part) = (self.name(), self.feed.part().to_string());
+                    let (projector, part) = (self.identity(), self.feed.part().to_string());
                     tracing::error!(projector, part, error = Error::chain(&error), "the projector has stopped");
                     self.set_state(State::Stopped, Some(Error::chain(&error)));
                     shutdown.cancelled().await;
@@ -193,12 +240,20 @@ impl Task {
         }
     }
 
-    fn name(&self) -> &'static str {
-        self.plan.name()
+    fn identity(&self) -> &str {
+        self.plan.identity()
+    }
+
+    fn label(&self) -> SharedString {
+        self.plan.lineage.label()
     }
 
     async fn step(&mut self) -> Result<Step> {
         self.feed.begin_round();
+        if self.plan.pace.is_halted() {
+            self.set_state(State::Waiting, None);
+            return Ok(Step::Rest(HALT_LOOK_GAP));
+        }
         if !self.feed.is_mine()? {
             self.is_lot_empty = false;
             self.set_state(State::Waiting, None);
@@ -215,16 +270,35 @@ impl Task {
             // Somebody else holds those that are due: they are looked at again in a while.
             due = Some(PARKING_HELD_GAP);
         }
-        let batch = self.feed.read(at, self.batch_events_max).await?;
+        let end = self.plan.ends.as_ref().and_then(|ends| ends.get(self.feed.part()).copied());
+        if end.is_some_and(|end| at >= end) {
+            self.set_state(State::Waiting, None);
+            return Ok(Step::Idle(due));
+        }
+        let events_max = self.plan.pace.batch_events_max(self.batch_events_max);
+        let batch = self.feed.read(at, events_max).await?;
         self.set_state(State::Running, None);
         match batch {
+            Batch::Events(events) if end.is_some_and(|end| events.first().is_some_and(|first| first.offset > end)) => {
+                let tx = self.plan.db.write(Durability::Rebuildable).await?;
+                self.commit(tx, at, end.unwrap_or(at), None).await?;
+                Ok(Step::Done)
+            }
             Batch::Events(events) if events.is_empty() && due == Some(Duration::ZERO) => Ok(Step::Done),
             Batch::Events(events) if events.is_empty() => Ok(Step::Idle(due)),
-            Batch::Events(events) => {
+            Batch::Events(mut events) => {
+                // The outbox is read ahead in whole batches, and read again; a partition gives no more than asked for.
+                events.truncate(events_max);
+                events.retain(|recorded| end.is_none_or(|end| recorded.offset <= end));
                 if self.feed.is_dense() {
                     self.check_history(at, events[0].offset)?;
                 }
                 self.apply(at, events, &lot).await
+            }
+            Batch::Malformed(row) if end.is_some_and(|end| row.offset > end) => {
+                let tx = self.plan.db.write(Durability::Rebuildable).await?;
+                self.commit(tx, at, end.unwrap_or(at), None).await?;
+                Ok(Step::Done)
             }
             Batch::Malformed(row) => self.park_malformed(at, &row).await,
         }
@@ -234,15 +308,21 @@ impl Task {
     async fn start(&mut self) -> Result<Offset> {
         let mut tx = self.plan.db.write(Durability::Full).await?;
         let mut conn = tx.conn();
+        let live = generation::keep_live(&mut conn, self.plan.name()).await?;
         // Read under the write lock: no retention removes events between this look and the position.
         let earliest = self.feed.earliest(&mut conn).await?;
-        let (name, part) = (self.plan.name(), self.feed.part().clone());
-        let stored = position::position(&mut conn, name, &part).await?;
+        let (identity, part) = (Arc::clone(&self.plan.lineage.identity), self.feed.part().clone());
+        let stored = position::position(&mut conn, &identity, &part).await?;
+        if stored.is_none() && *identity != *live.identity(self.plan.name()) {
+            // Who begins a generation gives it its positions; where there are none, it has been removed.
+            let (projector, generation) = (self.plan.name(), self.plan.lineage.generation.0);
+            return Err(Error::GenerationGone { projector, generation });
+        }
         let mut start = stored.unwrap_or(self.plan.before_first);
         self.check_history(start, earliest)?;
         start = start.max(Offset(earliest.0 - 1));
         if stored != Some(start) {
-            position::set(&mut conn, name, &part, start, self.plan.clock.now()).await?;
+            position::set(&mut conn, &identity, &part, start, self.plan.clock.now()).await?;
         }
         tx.commit().await?;
         self.feed.seek(start).await?;
@@ -256,18 +336,18 @@ impl Task {
         if earliest <= needed {
             return Ok(());
         }
+        let projector = self.identity();
         match self.plan.options.on_missing_history {
-            MissingHistory::Stop => Err(Error::HistoryMissing { projector: self.name(), needed, earliest }),
-            MissingHistory::Earliest => {
-                let projector = self.name();
+            MissingHistory::Earliest if self.plan.lineage.is_live() => {
                 tracing::warn!(projector, needed, earliest, "events are missing from the log; going on, as configured");
                 Ok(())
             }
+            // What is built anew is built whole.
+            _ => Err(Error::HistoryMissing { projector: projector.to_owned(), needed, earliest }),
         }
     }
 
-    async fn apply(&mut self, at: Offset, mut batch: Vec<Recorded>, lot: &Lot) -> Result<Step> {
-        batch.truncate(self.batch_events_max);
+    async fn apply(&mut self, at: Offset, batch: Vec<Recorded>, lot: &Lot) -> Result<Step> {
         let (count, oldest) = (batch.len(), batch[0].event.occurred_at);
         let last = batch[count - 1].offset;
         let stopwatch = Stopwatch::start();
@@ -280,8 +360,7 @@ impl Task {
             match joint.commit(step, mine).await? {
                 Outcome::Committed => {
                     self.passed(last);
-                    self.tell(count, oldest, stopwatch);
-                    return Ok(Step::Done);
+                    return Ok(self.tell(count, oldest, stopwatch));
                 }
                 Outcome::Alone(events) => (mine, has_failed) = (events, true),
             }
@@ -297,15 +376,16 @@ impl Task {
         self.commit(tx, at, last, applied.as_ref()).await?;
         let applied = applied.as_ref().map_or(&mine[..], |applied| &applied.events);
         self.applier().committed(applied).await;
-        self.tell(count, oldest, stopwatch);
-        Ok(Step::Done)
+        Ok(self.tell(count, oldest, stopwatch))
     }
 
-    /// After a batch of `count` events, the oldest of which occurred at `oldest`.
-    fn tell(&mut self, count: usize, oldest: Timestamp, stopwatch: Stopwatch) {
+    /// After a batch of `count` events, the oldest of which occurred at `oldest`: what is next.
+    fn tell(&mut self, count: usize, oldest: Timestamp, stopwatch: Stopwatch) -> Step {
         self.batch_events_max = (self.batch_events_max * 2).min(self.plan.options.batch_events_max);
-        telemetry::projector_batch(self.name(), count, stopwatch.seconds());
-        telemetry::projector_delay(self.name(), (self.plan.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
+        let seconds = stopwatch.seconds();
+        telemetry::projector_batch(self.label(), count, seconds);
+        telemetry::projector_delay(self.label(), (self.plan.clock.now().0 - oldest.0).max(0) as f64 / 1000.0);
+        self.plan.pace.rest(count, seconds).map_or(Step::Done, Step::Rest)
     }
 
     /// All up to `to` is dealt with.
@@ -358,10 +438,10 @@ impl Task {
         // A row whose very type cannot be told may be anybody's.
         if row.event_type.is_empty() || self.plan.projector.event_types().contains(&row.event_type.as_str()) {
             parking::park_malformed(&mut tx.conn(), self.owner(), row, self.plan.clock.now()).await?;
-            telemetry::key_parked(self.name());
-            telemetry::key_dead(self.name());
+            telemetry::key_parked(self.label());
+            telemetry::key_dead(self.label());
             tracing::error!(
-                projector = self.name(),
+                projector = self.identity(),
                 offset = row.offset.0,
                 key = row.key,
                 error = row.reason,
@@ -375,12 +455,12 @@ impl Task {
     /// Commits what `tx` holds together with the position.
     async fn commit(&mut self, mut tx: Tx, from: Offset, to: Offset, applied: Option<&Applied>) -> Result<()> {
         let mut conn = tx.conn();
-        position::advance(&mut conn, self.name(), self.feed.part(), from, to, self.plan.clock.now()).await?;
+        position::advance(&mut conn, self.identity(), self.feed.part(), from, to, self.plan.clock.now()).await?;
         if let Some(Applied { behind, .. }) = applied
             && !behind.is_empty()
             && !parking::are_still_parked(&mut conn, self.owner(), behind).await?
         {
-            return Err(Error::KeyFreed { projector: self.name() });
+            return Err(Error::KeyFreed { projector: self.plan.name() });
         }
         fail::fail_point!("projector-before-commit", |_| std::process::abort());
         tx.commit().await?;
@@ -394,7 +474,7 @@ impl Task {
     }
 
     fn owner(&self) -> Owner<'_> {
-        Owner { projector: self.name(), part: self.feed.part() }
+        Owner { projector: self.identity(), part: self.feed.part() }
     }
 
     async fn lot(&self) -> Result<Lot> {
@@ -416,7 +496,7 @@ impl Task {
     /// Keeps the events the projector declared. A type that nobody declared is counted, and said
     /// once: it is from a newer writer, or a mistake.
     fn select(&self, batch: Vec<Recorded>) -> Vec<Recorded> {
-        let name = self.name();
+        let projector = self.identity();
         let types = self.plan.projector.event_types();
         let (mine, others): (Vec<_>, Vec<_>) =
             batch.into_iter().partition(|recorded| types.contains(&recorded.event.event_type.as_str()));
@@ -424,11 +504,11 @@ impl Task {
             if self.plan.known_types.contains(&event.event_type) {
                 continue;
             }
-            telemetry::unknown_event(name);
+            telemetry::unknown_event(self.label());
             let mut said = self.plan.unknown_types.lock().unwrap_or_else(PoisonError::into_inner);
             if said.len() < UNKNOWN_TYPES_MAX && said.insert(event.event_type.clone()) {
                 let (event_type, event_id) = (event.event_type, event.id);
-                tracing::warn!(projector = name, event_type, %event_id, "passing over events of an unknown type");
+                tracing::warn!(projector, event_type, %event_id, "passing over events of an unknown type");
             }
         }
         mine
@@ -448,6 +528,6 @@ async fn sleep(pause: Option<Duration>) {
 
 impl std::fmt::Debug for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Plan").field("projector", &self.name()).finish_non_exhaustive()
+        f.debug_struct("Plan").field("projector", &self.identity()).finish_non_exhaustive()
     }
 }

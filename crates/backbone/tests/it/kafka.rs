@@ -6,7 +6,7 @@ mod outage;
 
 use std::collections::HashMap;
 
-pub(crate) use self::broker::Broker;
+pub(crate) use self::broker::{Broker, eventually};
 use crate::world::{Fault, PATIENCE, Recorder, Running, World, quick};
 use tidings_backbone::{
     log::Part,

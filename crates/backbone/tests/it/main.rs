@@ -11,6 +11,7 @@ mod onward;
 mod parking;
 mod projector;
 mod proxy;
+mod rebuild;
 mod redis;
 mod relay;
 mod retention;

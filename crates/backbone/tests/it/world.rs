@@ -13,7 +13,7 @@ use tidings_backbone::{
     ledger::{Decide, Ledger},
     log::{KafkaLog, Log, Recorded},
     outbox, parking,
-    projector::{ApplyError, Gaps, Handle, Options, Projector, Runtime},
+    projector::{ApplyError, Gaps, Handle, Options, Projector, Runtime, Target},
 };
 use tidings_event::{Event, Metadata, Timestamp};
 use tidings_testkit::database::{Database, Engine, Place};
@@ -320,7 +320,7 @@ impl Projector for Recorder {
         &["switch.turned", "switch.renamed"]
     }
 
-    async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
+    async fn apply(&self, batch: &[Recorded], _target: Target, mut conn: Conn<'_>) -> Result<(), ApplyError> {
         let rows = batch
             .iter()
             .map(|recorded| {

@@ -12,19 +12,22 @@ mod codec;
 mod in_place;
 mod reader;
 mod recount;
+mod seed;
 mod store;
 
 use std::collections::{BTreeMap, HashMap};
 
-use tidings_backbone::{Conn, Result, db::Engine};
+use tidings_backbone::{Conn, Result, db::Engine, projector::Generation};
 use tidings_event::Timestamp;
 
 pub use codec::{Counters, SLOTS_BYTES};
 pub use reader::CounterReader;
 
 pub(super) use recount::recount;
+pub(super) use seed::seed;
 pub(super) use store::{Stored, raise_changes, read_stored, read_stored_after};
 
+use super::generation::Of;
 use crate::{UserId, telemetry};
 
 /// What a batch of events changes for one user.
@@ -37,29 +40,41 @@ pub(super) struct Delta {
 }
 
 impl Delta {
-    /// What `changes` begins with in a new row. It rises by one with each change, much more slowly
-    /// than time; so a row that was lost and made anew never has a number that it had before.
-    fn first_changes(self) -> i64 {
-        self.at.0.clamp(0, CHANGES_FIRST_MAX)
+    /// What `changes` begins with in a new row.
+    fn first_changes(self, generation: Generation) -> i64 {
+        first_changes(generation, self.at)
     }
 }
 
-/// A number from which one can count on for ever.
-const CHANGES_FIRST_MAX: i64 = 1 << 53;
+/// What `changes` begins with in a new row of a generation. It rises by one with each change, much more slowly
+/// than time; so a row that was lost and made anew never has a number that it had before. And no row of another
+/// generation ever has it: each counts in a range of its own, above those of the generations before it, so
+/// that what is kept at a number of an old one is never taken for the new one's.
+pub(super) fn first_changes(generation: Generation, at: Timestamp) -> i64 {
+    let range = generation.0.saturating_sub(1).clamp(0, RANGES_MAX) * CHANGES_OF_A_GENERATION;
+    range + at.0.clamp(0, CHANGES_FIRST_MAX)
+}
+
+const CHANGES_OF_A_GENERATION: i64 = 1 << 42;
+/// Milliseconds until the year 2074: from there one can still count on for long.
+const CHANGES_FIRST_MAX: i64 = CHANGES_OF_A_GENERATION - (1 << 40);
+/// A number of Lua's, which Redis compares them by, has 53 bits: 2,048 generations differ.
+const RANGES_MAX: i64 = (1 << 11) - 1;
 
 /// Adds `deltas` to the counters of their users, on the transaction that has already changed the
 /// mirror: a counter that is recounted here must find the batch in it.
-pub(super) async fn add(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+pub(super) async fn add(conn: &mut Conn<'_>, generation: Generation, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
     match conn.engine() {
-        Engine::Sqlite => add_to_read(conn, deltas).await,
-        Engine::Mysql | Engine::Mariadb => in_place::add(conn, deltas).await,
+        Engine::Sqlite => add_to_read(conn, generation, deltas).await,
+        Engine::Mysql | Engine::Mariadb => in_place::add(conn, generation, deltas).await,
     }
 }
 
 /// Where one writer at a time works, what was read can be written back.
-async fn add_to_read(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+async fn add_to_read(conn: &mut Conn<'_>, generation: Generation, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+    let of = Of::One(generation);
     let users: Vec<UserId> = deltas.keys().copied().collect();
-    let stored = read_stored(conn, &users).await?;
+    let stored = read_stored(conn, of, &users).await?;
     let mut values = HashMap::with_capacity(users.len());
     let mut uncounted = Vec::new();
     for (user, delta) in deltas {
@@ -70,12 +85,12 @@ async fn add_to_read(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> R
             None => uncounted.push(*user),
         }
     }
-    values.extend(recount(conn, &uncounted).await?);
+    values.extend(recount(conn, of, &uncounted).await?);
     let rows = deltas.iter().filter_map(|(user, delta)| {
         let before = stored.get(user).and_then(|stored| stored.changes).map_or(0, |changes| changes.saturating_add(1));
-        Some((*user, *values.get(user)?, Some(before.max(delta.first_changes()))))
+        Some((*user, *values.get(user)?, Some(before.max(delta.first_changes(generation)))))
     });
-    store::write(conn, rows).await
+    store::write(conn, generation, rows).await
 }
 
 /// The stored counters with `delta` added, or `None` when they must be recounted.

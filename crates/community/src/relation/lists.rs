@@ -11,6 +11,7 @@ use tidings_event::Timestamp;
 
 use super::{
     counters,
+    generation::{LIVE, Of, of_live},
     hot::{Found, Hot, Line, ListName},
     read::{self, Entry, List, Page},
     top_page::TopPages,
@@ -60,7 +61,7 @@ impl Lists {
                     }
                 }
                 _ => {
-                    let stored = counters::read_stored(&mut conn, &[user]).await?.remove(&user);
+                    let stored = counters::read_stored(&mut conn, Of::Live, &[user]).await?.remove(&user);
                     let changes = stored.and_then(|stored| stored.changes);
                     if let Some(kept) = kept.filter(|kept| Some(kept.read_at()) == changes) {
                         return Ok(Some(kept.cut(page)));
@@ -115,7 +116,8 @@ impl Lists {
             ListName::Followings => read::followings(&mut conn, user, page).await?,
         };
         let (Some(load), Some(hot)) = (load, &self.hot) else { return Ok(list) };
-        let changes = counters::read_stored(&mut conn, &[user]).await?.remove(&user).and_then(|stored| stored.changes);
+        let changes =
+            counters::read_stored(&mut conn, Of::Live, &[user]).await?.remove(&user).and_then(|stored| stored.changes);
         let Some(changes) = changes else { return Ok(list) };
         let lines = lines(&mut conn, name, user, hot.lines_to_load()).await?;
         // The database is not kept waiting for Redis.
@@ -154,7 +156,7 @@ async fn names_and_number(conn: &mut Conn<'_>, owner: UserId, users: &[UserId]) 
     let changes = conn.engine().as_int("changes");
     let marks = vec!["?"; users.len()].join(", ");
     let sql = format!(
-        "SELECT id, handle, (SELECT {changes} FROM user_counter WHERE user_id = ?) FROM account WHERE id IN ({marks})"
+        "SELECT id, handle, (SELECT {changes} FROM user_counter WHERE generation = {LIVE} AND user_id = ?) FROM account WHERE id IN ({marks})"
     );
     let args = std::iter::once(owner).chain(users.iter().copied()).map(Value::from).collect();
     conn.fetch("checking a list", sql, args).await
@@ -166,8 +168,9 @@ async fn lines(conn: &mut Conn<'_>, name: ListName, owner: UserId, limit: usize)
         ListName::Followers => ("follower", "to_user_id", "from_user_id"),
         ListName::Followings => ("following", "from_user_id", "to_user_id"),
     };
+    let of_live = of_live(table);
     let sql = format!(
-        "SELECT {other_column}, updated_at FROM {table} WHERE {owner_column} = ? AND rel_status = 1 \
+        "SELECT {other_column}, updated_at FROM {table} r WHERE {of_live} {owner_column} = ? AND rel_status = 1 \
          ORDER BY updated_at DESC, {other_column} DESC LIMIT ?"
     );
     let args: Vec<Value> = vec![owner.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];

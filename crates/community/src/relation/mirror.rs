@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidings_backbone::{
     Conn, Error, Result,
     db::{Engine, Row, Value},
+    projector::Generation,
 };
 use tidings_event::Timestamp;
 
+use super::generation::Of;
 use crate::{Pair, UserId};
 
 /// The last applied state of a pair.
@@ -22,18 +24,23 @@ pub(super) struct Mirrored {
 }
 
 /// Reads the rows of those of `pairs` that have one.
-pub(super) async fn read(conn: &mut Conn<'_>, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, Mirrored>> {
-    select(conn, pairs, "").await
+pub(super) async fn read(conn: &mut Conn<'_>, of: Of, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, Mirrored>> {
+    select(conn, of, pairs, "").await
 }
 
 /// As [`read`], and keeps the rows for this transaction, which is to [`write`] them.
-pub(super) async fn read_to_write(conn: &mut Conn<'_>, pairs: &BTreeSet<Pair>) -> Result<BTreeMap<Pair, Mirrored>> {
+pub(super) async fn read_to_write(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    pairs: &BTreeSet<Pair>,
+) -> Result<BTreeMap<Pair, Mirrored>> {
     let for_update = conn.engine().for_update();
-    select(conn, pairs, for_update).await
+    select(conn, Of::One(generation), pairs, for_update).await
 }
 
 async fn select(
     conn: &mut Conn<'_>,
+    of: Of,
     pairs: &BTreeSet<Pair>,
     for_update: &'static str,
 ) -> Result<BTreeMap<Pair, Mirrored>> {
@@ -41,14 +48,17 @@ async fn select(
     let mut keys: Vec<(UserId, UserId)> = pairs.iter().map(|pair| (pair.to, pair.from)).collect();
     keys.sort_unstable();
     let rows: Vec<[Value; 2]> = keys.into_iter().map(|(to, from)| [to.into(), from.into()]).collect();
+    let join = conn.engine().join_in_order();
     let sql = |values: &str| {
         format!(
             "WITH pair (to_id, from_id) AS ({values}) \
              SELECT m.to_user_id, m.from_user_id, m.rel_status, m.version, m.created_at, m.updated_at \
-             FROM pair JOIN follower m ON m.to_user_id = pair.to_id AND m.from_user_id = pair.from_id {for_update}"
+             FROM pair {join} follower m ON m.to_user_id = pair.to_id AND m.from_user_id = pair.from_id \
+             AND m.generation = {} {for_update}",
+            of.sql()
         )
     };
-    conn.fetch_rows("reading the mirror", sql, rows).await?.iter().map(read_row).collect()
+    conn.fetch_rows_and("reading the mirror", sql, rows, &of.args()).await?.iter().map(read_row).collect()
 }
 
 fn read_row(row: &Row) -> Result<(Pair, Mirrored)> {
@@ -69,16 +79,16 @@ fn read_row(row: &Row) -> Result<(Pair, Mirrored)> {
 /// it would be wrong.
 pub(super) async fn write(
     conn: &mut Conn<'_>,
+    generation: Generation,
     rows: &BTreeMap<Pair, Mirrored>,
     read: &BTreeMap<Pair, Mirrored>,
 ) -> Result<()> {
     let tail = upsert(conn.engine());
-    let head = "INSERT INTO follower (to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES";
     let mut rows: Vec<(&Pair, &Mirrored)> = rows.iter().collect();
     // In the order of the primary key: neighbours are written together.
     rows.sort_unstable_by_key(|(pair, _)| (pair.to, pair.from));
-    let values: Vec<[Value; 6]> = rows.iter().map(write_row).collect();
-    let written = conn.execute_rows("storing the mirror", head, values, &tail).await?;
+    let values: Vec<[Value; 7]> = rows.iter().map(|row| write_row(generation, row)).collect();
+    let written = conn.execute_rows("storing the mirror", INSERT, values, &tail).await?;
     match conn.engine() {
         Engine::Sqlite if written == rows.len() as u64 => Ok(()),
         Engine::Sqlite => {
@@ -90,13 +100,21 @@ pub(super) async fn write(
         Engine::Mysql | Engine::Mariadb => {
             let were_there = rows.iter().filter(|(pair, _)| read.contains_key(pair)).count();
             let is_as_read = written == (rows.len() + were_there) as u64;
-            if is_as_read { Ok(()) } else { Err(Error::PositionMoved { projector: super::projection::NAME }) }
+            if is_as_read {
+                Ok(())
+            } else {
+                Err(Error::PositionMoved { projector: super::projection::NAME.to_owned() })
+            }
         }
     }
 }
 
-fn write_row((pair, mirrored): &(&Pair, &Mirrored)) -> [Value; 6] {
+const INSERT: &str = "INSERT INTO follower \
+     (generation, to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES";
+
+fn write_row(generation: Generation, (pair, mirrored): &(&Pair, &Mirrored)) -> [Value; 7] {
     [
+        generation.0.into(),
         pair.to.into(),
         pair.from.into(),
         i64::from(mirrored.active).into(),
@@ -110,7 +128,7 @@ fn upsert(engine: Engine) -> String {
     let assignments = ["rel_status", "version", "updated_at"]
         .map(|column| format!("{column} = {}", engine.inserted(column)))
         .join(", ");
-    let upsert = engine.on_conflict("to_user_id, from_user_id", &assignments);
+    let upsert = engine.on_conflict("generation, to_user_id, from_user_id", &assignments);
     match engine {
         // A damaged version counts as none, as it does when it is read.
         Engine::Sqlite => {

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use tidings_backbone::{
     Conn,
     log::Recorded,
-    projector::{ApplyError, Projector},
+    projector::{ApplyError, Generation, Projector, Target, rebuild::Generations},
 };
 
 use self::fold::{Folded, Step};
@@ -28,6 +28,7 @@ use super::{
     EVENT_TYPES, counters,
     hot::{Hot, RefreshingProjector},
     mirror,
+    rebuild::RelationGenerations,
 };
 use crate::telemetry;
 
@@ -48,10 +49,18 @@ impl Projector for RelationProjector {
         EVENT_TYPES
     }
 
-    async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
-        let folded = mirror_batch(batch, &mut conn).await?;
-        counters::add(&mut conn, &folded.deltas).await?;
+    async fn apply(&self, batch: &[Recorded], target: Target, mut conn: Conn<'_>) -> Result<(), ApplyError> {
+        let folded = mirror_batch(batch, target.generation, &mut conn).await?;
+        counters::add(&mut conn, target.generation, &folded.deltas).await?;
         Ok(())
+    }
+
+    fn generations(&self) -> Option<&dyn Generations> {
+        Some(&RelationGenerations)
+    }
+
+    fn is_replayable(&self) -> bool {
+        true
     }
 }
 
@@ -63,12 +72,16 @@ impl RelationProjector {
 }
 
 /// Brings the mirror up to date; what the batch comes to is to be counted yet.
-pub(super) async fn mirror_batch(batch: &[Recorded], conn: &mut Conn<'_>) -> Result<Folded, ApplyError> {
+pub(super) async fn mirror_batch(
+    batch: &[Recorded],
+    generation: Generation,
+    conn: &mut Conn<'_>,
+) -> Result<Folded, ApplyError> {
     // All events are read before anything is written: an event at fault costs no work.
     let steps = batch.iter().map(Step::read).collect::<Result<Vec<_>, _>>()?;
-    let stored = mirror::read_to_write(conn, &steps.iter().map(|step| step.pair).collect()).await?;
+    let stored = mirror::read_to_write(conn, generation, &steps.iter().map(|step| step.pair).collect()).await?;
     let folded = fold::fold(&steps, &stored);
-    mirror::write(conn, &folded.rows, &stored).await?;
+    mirror::write(conn, generation, &folded.rows, &stored).await?;
     telemetry::relation_version_gap(folded.gaps);
     telemetry::relation_stale_event(folded.stale);
     Ok(folded)

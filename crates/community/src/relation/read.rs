@@ -13,6 +13,7 @@ use tidings_event::Timestamp;
 
 pub use page::{InvalidPage, Mark, Page, Start};
 
+use super::generation::of_live;
 use crate::{
     UserId,
     user::{
@@ -95,9 +96,10 @@ async fn list(
         }
     };
     args.extend([one_more(page.limit()), i64::from(skipped).into()]);
+    let of_live = of_live(table);
     let sql = format!(
         "SELECT r.{other_column}, a.handle, r.updated_at FROM {table} r JOIN account a ON a.id = r.{other_column} \
-         WHERE r.{owner_column} = ? AND r.rel_status = 1 {beyond} \
+         WHERE {of_live} r.{owner_column} = ? AND r.rel_status = 1 {beyond} \
          ORDER BY r.updated_at DESC, r.{other_column} DESC LIMIT ? OFFSET ?"
     );
     let rows = conn.fetch("reading a list", sql, args).await?;

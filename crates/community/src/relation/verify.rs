@@ -20,47 +20,63 @@ mod suspects;
 mod users;
 
 use tidings_backbone::{
-    Db, Result,
+    Db, Result, Tx,
     log::{Log, Offset, Part},
-    projector::position,
+    projector::{Generation, generation::live, position},
 };
 
 pub use report::{Difference, Kind, Report};
 pub use suspects::{Suspects, compare_again};
 
+pub(super) use suspects::look_again;
+
 use self::pending::Pending;
 use super::{EVENT_TYPES, projection};
 
-/// Compares everything once, where the outbox is the log: with the events taken back that are on
+/// Compares the live generation once, where the outbox is the log: with the events taken back that are on
 /// their way.
 ///
 /// # Errors
 /// When the database fails. Differences are not errors: they are in the report.
 pub async fn verify(db: &Db) -> Result<Report> {
     let mut tx = db.read().await?;
+    let live = live(&mut tx.conn(), projection::NAME).await?;
+    verify_generation(tx, live).await
+}
+
+/// The same for a generation, in the snapshot of `tx`.
+pub(super) async fn verify_generation(mut tx: Tx, generation: Generation) -> Result<Report> {
     let mut conn = tx.conn();
-    let position = position(&mut conn, projection::NAME, &Part::outbox()).await?.unwrap_or(Offset(0));
-    let parked = Pending::parked(&mut conn, &[Part::outbox()]).await?;
+    let identity = generation.identity(projection::NAME);
+    let position = position(&mut conn, &identity, &Part::outbox()).await?.unwrap_or(Offset(0));
+    let parked = Pending::parked(&mut conn, &identity, &[Part::outbox()]).await?;
     let pending = parked.and_behind(&mut conn, position).await?;
     let mut report = Report::new(position, pending.events());
-    pairs::compare(&mut conn, &pending, &mut report, None).await?;
-    users::compare(&mut conn, &pending, &mut report).await?;
+    pairs::compare(&mut conn, generation, &pending, &mut report, None).await?;
+    users::compare(&mut conn, generation, &pending, &mut report).await?;
     tx.rollback().await?;
     Ok(report)
 }
 
-/// Compares everything once, with no word of what is on its way to the projector through `log`: the
+/// Compares the live generation once, with no word of what is on its way to the projector through `log`: the
 /// report has what is wrong whatever that is, the suspects what may be.
 ///
 /// # Errors
 /// When the database fails. Differences are not errors: they are in the report.
 pub async fn compare(db: &Db, log: &Log) -> Result<(Report, Suspects)> {
     let mut tx = db.read().await?;
+    let live = live(&mut tx.conn(), projection::NAME).await?;
+    compare_generation(tx, live, log).await
+}
+
+/// The same for a generation, in the snapshot of `tx`.
+pub(super) async fn compare_generation(mut tx: Tx, generation: Generation, log: &Log) -> Result<(Report, Suspects)> {
     let mut conn = tx.conn();
-    let parked = Pending::parked(&mut conn, &log.parts(EVENT_TYPES)).await?;
+    let identity = generation.identity(projection::NAME);
+    let parked = Pending::parked(&mut conn, &identity, &log.parts(EVENT_TYPES)).await?;
     let (mut report, mut suspects) = (Report::new(Offset(0), parked.events()), Suspects::default());
-    pairs::compare(&mut conn, &parked, &mut report, Some(&mut suspects)).await?;
-    users::compare_with_mirror(&mut conn, &mut report).await?;
+    pairs::compare(&mut conn, generation, &parked, &mut report, Some(&mut suspects)).await?;
+    users::compare_with_mirror(&mut conn, generation, &mut report).await?;
     tx.rollback().await?;
     Ok((report, suspects))
 }

@@ -59,14 +59,14 @@ async fn each_damage_is_found_as_what_it_is() {
         ),
         ("DELETE FROM follower WHERE rel_status = 0".to_owned(), vec![(Kind::MirrorMissing, 1)]),
         (
-            "INSERT INTO follower VALUES (5, 6, 1, 1, 1, 1), (6, 5, 0, 2, 1, 1)".to_owned(),
+            "INSERT INTO follower VALUES (1, 5, 6, 1, 1, 1, 1), (1, 6, 5, 0, 2, 1, 1)".to_owned(),
             vec![(Kind::MirrorExtra, 2), (Kind::FollowerListLength, 1)],
         ),
         ("DELETE FROM user_counter WHERE user_id = 4".to_owned(), vec![(Kind::CounterMissing, 1)]),
         ("UPDATE user_counter SET checksum = 1 WHERE user_id < 3".to_owned(), vec![(Kind::CounterMalformed, 2)]),
         (format!("UPDATE user_counter SET {value} WHERE user_id = 1"), vec![(Kind::CounterValue, 1)]),
         (
-            format!("INSERT INTO user_counter VALUES (5, x'{}', {checksum}, 1)", hex(&slots)),
+            format!("INSERT INTO user_counter VALUES (1, 5, x'{}', {checksum}, 1)", hex(&slots)),
             vec![(Kind::CounterValue, 1)],
         ),
     ];

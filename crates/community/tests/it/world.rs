@@ -7,7 +7,7 @@ use tidings_backbone::{
     db::{BACKBONE_MIGRATIONS, MysqlOptions, Value},
     ledger::Decide,
     log::{Log, Offset, Recorded},
-    projector::{ApplyError, Projector, position},
+    projector::{ApplyError, Generation, Projector, Target, position},
 };
 use tidings_community::{
     MIGRATIONS, Pair, UserId,
@@ -23,6 +23,9 @@ use tidings_event::{Metadata, Timestamp};
 use tidings_testkit::database::{Database, Engine, Place};
 
 pub(crate) const START: Timestamp = Timestamp(1_700_000_000_000);
+
+/// What is written before anything is rebuilt.
+pub(crate) const FIRST: Target = Target { generation: Generation::FIRST, is_live: true };
 
 /// What a pair's row says: status, version, created_at, updated_at.
 pub(crate) type RowState = (bool, i64, i64, i64);
@@ -131,7 +134,7 @@ impl World {
     /// Applies events as one batch, without moving the position.
     pub(crate) async fn apply(&self, batch: &[Recorded]) -> Result<(), ApplyError> {
         let mut tx = self.db.write(Durability::Rebuildable).await.unwrap();
-        RelationProjector.apply(batch, tx.conn()).await?;
+        RelationProjector.apply(batch, FIRST, tx.conn()).await?;
         tx.commit().await.unwrap();
         Ok(())
     }
@@ -158,7 +161,7 @@ impl World {
         let last = batch.last()?.offset.0;
         let mine: Vec<Recorded> =
             batch.iter().filter(|recorded| recorded.event.event_type.starts_with("relation.")).cloned().collect();
-        projector.apply(&mine, conn.reborrow()).await.unwrap();
+        projector.apply(&mine, FIRST, conn.reborrow()).await.unwrap();
         set_position(conn, last).await;
         tx.commit().await.unwrap();
         Some((batch.len(), mine))
@@ -181,7 +184,7 @@ impl World {
     }
 
     pub(crate) async fn mirror(&self) -> BTreeMap<Pair, RowState> {
-        self.rows("follower").await
+        self.rows("follower WHERE generation = (SELECT live FROM projector_generation)").await
     }
 
     async fn rows(&self, table: &str) -> BTreeMap<Pair, RowState> {

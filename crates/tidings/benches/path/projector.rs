@@ -51,7 +51,7 @@ async fn bare_upserts(source: &Bench, place: Place) -> f64 {
     let mut best: f64 = 0.0;
     for connections in SERVER_CONNECTIONS {
         let bench = Bench::new(place).await;
-        let transactions: Vec<Transaction<6, 7>> =
+        let transactions: Vec<Transaction<7, 8>> =
             batches(&pairs, connections).map(|batch| (mirror(batch.clone(), UPDATE), counters(&batch))).collect();
         let seconds = bare::commit(&bench.store.db, Durability::Rebuildable, connections, transactions).await;
         eprintln!("bare upserts on {connections} connections: {:.0}/s", pairs.len() as f64 / seconds);
@@ -74,39 +74,40 @@ fn batches(pairs: &[[i64; 4]], partitions: usize) -> impl Iterator<Item = Vec<[i
     })
 }
 
-const UPSERT: &str = "ON CONFLICT (to_user_id, from_user_id) DO UPDATE SET rel_status = excluded.rel_status, \
+const UPSERT: &str = "ON CONFLICT (generation, to_user_id, from_user_id) DO UPDATE SET rel_status = excluded.rel_status, \
     version = excluded.version, updated_at = excluded.updated_at WHERE excluded.version > follower.version";
 const UPDATE: &str = "ON DUPLICATE KEY UPDATE rel_status = VALUES(rel_status), version = VALUES(version), \
     updated_at = VALUES(updated_at)";
 
-fn mirror(mut batch: Vec<[i64; 4]>, tail: &str) -> Insert<6> {
+fn mirror(mut batch: Vec<[i64; 4]>, tail: &str) -> Insert<7> {
     batch.sort_unstable_by_key(|[from, to, ..]| (*to, *from));
-    let row = |[from, to, version, at]: [i64; 4]| -> [Value; 6] {
-        [to.into(), from.into(), 1.into(), version.into(), at.into(), at.into()]
+    let row = |[from, to, version, at]: [i64; 4]| -> [Value; 7] {
+        [1.into(), to.into(), from.into(), 1.into(), version.into(), at.into(), at.into()]
     };
     Insert {
-        head: "INSERT INTO follower (to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES",
+        head: "INSERT INTO follower \
+            (generation, to_user_id, from_user_id, rel_status, version, created_at, updated_at) VALUES",
         rows: batch.into_iter().map(row).collect(),
         tail: tail.to_owned(),
     }
 }
 
-fn packed_counters(batch: &[[i64; 4]]) -> Insert<4> {
-    let row = |user: i64| [user.into(), vec![0; 20].into(), 1_234_567_890.into(), 1_000.into()];
+fn packed_counters(batch: &[[i64; 4]]) -> Insert<5> {
+    let row = |user: i64| [1.into(), user.into(), vec![0; 20].into(), 1_234_567_890.into(), 1_000.into()];
     Insert {
-        head: "INSERT INTO user_counter (user_id, slots, checksum, changes) VALUES",
+        head: "INSERT INTO user_counter (generation, user_id, slots, checksum, changes) VALUES",
         rows: users(batch).into_iter().map(row).collect(),
-        tail: "ON CONFLICT (user_id) DO UPDATE SET slots = excluded.slots, checksum = excluded.checksum, \
+        tail: "ON CONFLICT (generation, user_id) DO UPDATE SET slots = excluded.slots, checksum = excluded.checksum, \
             changes = excluded.changes"
             .to_owned(),
     }
 }
 
-fn counters(batch: &[[i64; 4]]) -> Insert<7> {
-    let row = |user: i64| [user.into(), 1.into(), 1.into(), 0.into(), 0.into(), 0.into(), 1.into()];
+fn counters(batch: &[[i64; 4]]) -> Insert<8> {
+    let row = |user: i64| [1.into(), user.into(), 1.into(), 1.into(), 0.into(), 0.into(), 0.into(), 1.into()];
     Insert {
         head: "INSERT INTO user_counter \
-            (user_id, followings, followers, posts, likes_received, favorites_received, changes) VALUES",
+            (generation, user_id, followings, followers, posts, likes_received, favorites_received, changes) VALUES",
         rows: users(batch).into_iter().map(row).collect(),
         tail: "ON DUPLICATE KEY UPDATE followings = followings + VALUES(followings), \
             followers = followers + VALUES(followers), changes = changes + 1"

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tidings_backbone::{
     Conn,
     log::{Log, Recorded},
-    projector::{ApplyError, Options, Projector, Runtime},
+    projector::{ApplyError, Options, Projector, Runtime, Target},
 };
 use tidings_community::relation::projection::RelationProjector;
 use tokio::{sync::watch, task::JoinHandle};
@@ -38,9 +38,9 @@ impl Projector for Stamped {
         self.inner.event_types()
     }
 
-    async fn apply(&self, batch: &[Recorded], conn: Conn<'_>) -> Result<(), ApplyError> {
+    async fn apply(&self, batch: &[Recorded], target: Target, conn: Conn<'_>) -> Result<(), ApplyError> {
         self.first.get_or_init(Instant::now);
-        self.inner.apply(batch, conn).await
+        self.inner.apply(batch, target, conn).await
     }
 
     async fn committed(&self, batch: &[Recorded]) {

@@ -83,6 +83,7 @@ fn state(status: &Status, extent: Extent) -> &'static str {
     let is_behind = status.lag_events > 0;
     match status.state {
         State::Unregistered => "unregistered",
+        _ if !status.is_live => "being built",
         _ if is_behind && is_embedded(status) && extent.earliest.0 > status.position.0 + 1 => {
             "needs events that are gone"
         }

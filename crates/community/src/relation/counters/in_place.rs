@@ -14,46 +14,60 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{Conn, Result, db::Value};
+use tidings_backbone::{
+    Conn, Result,
+    db::Value,
+    projector::{Generation, generation::keep_live},
+};
+use tidings_event::Timestamp;
 
-use super::{CHANGES_FIRST_MAX, Counters, Delta, recount};
-use crate::{UserId, telemetry};
+use super::{Counters, Delta, first_changes, recount};
+use crate::{
+    UserId,
+    relation::{generation::Of, projection},
+    telemetry,
+};
 
 const INSERT: &str = "INSERT INTO user_counter \
-     (user_id, followings, followers, posts, likes_received, favorites_received, changes) VALUES";
+     (generation, user_id, followings, followers, posts, likes_received, favorites_received, changes) VALUES";
 
 /// Adds `deltas` to the counters of their users.
-pub(super) async fn add(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+pub(super) async fn add(conn: &mut Conn<'_>, generation: Generation, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
     let row = |(user, delta): (&UserId, &Delta)| {
         // Whether the row is new shows in `changes`: it stays NULL until the row is counted.
-        [(*user).into(), delta.followings.into(), delta.followers.into(), 0.into(), 0.into(), 0.into(), Value::Null]
+        let (followings, followers) = (delta.followings.into(), delta.followers.into());
+        [generation.0.into(), (*user).into(), followings, followers, 0.into(), 0.into(), 0.into(), Value::Null]
     };
-    let rows: Vec<[Value; 7]> = deltas.iter().map(row).collect();
+    let rows: Vec<[Value; 8]> = deltas.iter().map(row).collect();
     let add = ["followings", "followers"].map(|column| format!("{column} = {column} + VALUES({column})")).join(", ");
-    let tail = conn.engine().on_conflict("user_id", &format!("{add}, changes = changes + 1"));
+    let tail = conn.engine().on_conflict("generation, user_id", &format!("{add}, changes = changes + 1"));
     let written = conn.execute_rows("adding to counters", INSERT, rows, &tail).await?;
     // A row counts twice when it was there.
     let any_new = written < 2 * deltas.len() as u64;
     let any_fell = deltas.values().any(|delta| delta.followings < 0 || delta.followers < 0);
     if any_new || any_fell {
-        let wrong = find_wrong(conn, deltas).await?;
-        count(conn, &wrong, |user| deltas.get(&user).map(|delta| delta.first_changes())).await?;
+        let wrong = find_wrong(conn, generation, deltas).await?;
+        count(conn, generation, &wrong, |user| deltas.get(&user).map(|delta| delta.first_changes(generation))).await?;
     }
     Ok(())
 }
 
 /// The users whose rows are not counted yet or have left their range.
-async fn find_wrong(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Result<Vec<UserId>> {
+async fn find_wrong(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    deltas: &BTreeMap<UserId, Delta>,
+) -> Result<Vec<UserId>> {
     let sql = |input: &str| {
         format!(
             "SELECT user_id, changes IS NULL FROM user_counter WHERE user_id IN ({input}) AND (changes IS NULL \
-             OR followings NOT BETWEEN 0 AND {max} OR followers NOT BETWEEN 0 AND {max})",
+             OR followings NOT BETWEEN 0 AND {max} OR followers NOT BETWEEN 0 AND {max}) AND generation = ?",
             max = u32::MAX
         )
     };
     let keys: Vec<[Value; 1]> = deltas.keys().map(|user| [(*user).into()]).collect();
     let mut wrong = Vec::new();
-    for row in conn.fetch_rows("looking for counters to count", sql, keys).await? {
+    for row in conn.fetch_rows_and("looking for counters to count", sql, keys, &[generation.0.into()]).await? {
         let user = UserId::read(&row, 0, "user_counter")?;
         if row.int(1)? == 0 {
             telemetry::counter_drift(1);
@@ -67,16 +81,31 @@ async fn find_wrong(conn: &mut Conn<'_>, deltas: &BTreeMap<UserId, Delta>) -> Re
 
 /// Counts anew for one user and stores it, in a transaction that has changed nothing for him.
 pub(super) async fn repair(conn: &mut Conn<'_>, user: UserId) -> Result<Counters> {
-    let row = [user.into(), 0.into(), 0.into(), 0.into(), 0.into(), 0.into(), Value::Null];
-    let tail = conn.engine().on_conflict("user_id", "changes = changes");
+    let live = keep_live(conn, projection::NAME).await?;
+    let row = [live.0.into(), user.into(), 0.into(), 0.into(), 0.into(), 0.into(), 0.into(), Value::Null];
+    let tail = conn.engine().on_conflict("generation, user_id", "changes = changes");
     conn.execute_rows("locking a counter", INSERT, vec![row], &tail).await?;
     // A row that was lost gets a number that it never had: the number rises by one with each change, much
     // more slowly than time. Without one, no list of his would be kept from now on.
     let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
     let now = conn.fetch_optional("reading the server's clock", now, Vec::new()).await?;
-    let first_changes = now.map_or(Ok(0), |row| row.int(0))?.clamp(0, CHANGES_FIRST_MAX);
-    let counted = count(conn, &[user], |_| Some(first_changes)).await?;
+    let first_changes = first_changes(live, Timestamp(now.map_or(Ok(0), |row| row.int(0))?));
+    let counted = count(conn, live, &[user], |_| Some(first_changes)).await?;
     Ok(counted.first().map(|(_, counters)| *counters).unwrap_or_default())
+}
+
+/// Writes whole rows that nobody else has written.
+pub(super) async fn write(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    counted: &[(UserId, Counters)],
+    changes: i64,
+) -> Result<()> {
+    let row = |(user, counters): &(UserId, Counters)| {
+        let [followings, followers, posts, likes, favorites] = counters.slots().map(|slot| i64::from(slot).into());
+        [generation.0.into(), (*user).into(), followings, followers, posts, likes, favorites, changes.into()]
+    };
+    conn.execute_rows("storing counters", INSERT, counted.iter().map(row).collect(), "").await.map(drop)
 }
 
 /// Waits until no fact of these users is written and not yet committed: a row that is locked for its writer is read
@@ -96,19 +125,23 @@ async fn wait_for_facts(conn: &mut Conn<'_>, users: &[UserId]) -> Result<()> {
 /// Counts for users whose rows are locked, and stores it.
 async fn count(
     conn: &mut Conn<'_>,
+    generation: Generation,
     users: &[UserId],
     first_changes: impl Fn(UserId) -> Option<i64>,
 ) -> Result<Vec<(UserId, Counters)>> {
     wait_for_facts(conn, users).await?;
-    let mut counted: Vec<(UserId, Counters)> = recount(conn, users).await?.into_iter().collect();
+    let mut counted: Vec<(UserId, Counters)> = recount(conn, Of::One(generation), users).await?.into_iter().collect();
     counted.sort_unstable_by_key(|(user, _)| *user);
     let row = |(user, counters): &(UserId, Counters)| {
         let [followings, followers, posts, likes, favorites] = counters.slots().map(|slot| i64::from(slot).into());
-        [(*user).into(), followings, followers, posts, likes, favorites, first_changes(*user).into()]
+        let changes = first_changes(*user).into();
+        [generation.0.into(), (*user).into(), followings, followers, posts, likes, favorites, changes]
     };
     let columns = ["followings", "followers", "posts", "likes_received", "favorites_received"];
     let set = columns.map(|column| format!("{column} = VALUES({column})")).join(", ");
-    let tail = conn.engine().on_conflict("user_id", &format!("{set}, changes = COALESCE(changes, VALUES(changes))"));
+    let tail = conn
+        .engine()
+        .on_conflict("generation, user_id", &format!("{set}, changes = COALESCE(changes, VALUES(changes))"));
     conn.execute_rows("storing counters", INSERT, counted.iter().map(row).collect(), &tail).await?;
     Ok(counted)
 }

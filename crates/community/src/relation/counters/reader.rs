@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use tidings_backbone::{Conn, Db, Durability, Result, db::Engine};
+use tidings_backbone::{Conn, Db, Durability, Result, db::Engine, projector::generation::keep_live};
 
 use super::{
     Counters, Stored, in_place, read_stored, recount,
@@ -17,7 +17,11 @@ use super::{
 use crate::{
     UserId,
     limits::COUNTER_CHECK_EVERY_READS,
-    relation::hot::{Hot, KeptCounters},
+    relation::{
+        generation::Of,
+        hot::{Hot, KeptCounters},
+        projection,
+    },
     telemetry,
     user::read::exists,
 };
@@ -133,7 +137,8 @@ impl CounterReader {
             Engine::Sqlite => {
                 let counters = counted(&mut conn, user).await?;
                 let changes = stored(&mut conn, user).await?.and_then(|stored| stored.changes);
-                store::write(&mut conn, std::iter::once((user, counters, changes))).await?;
+                let live = keep_live(&mut conn, projection::NAME).await?;
+                store::write(&mut conn, live, std::iter::once((user, counters, changes))).await?;
                 counters
             }
             Engine::Mysql | Engine::Mariadb => in_place::repair(&mut conn, user).await?,
@@ -144,9 +149,9 @@ impl CounterReader {
 }
 
 async fn stored(conn: &mut Conn<'_>, user: UserId) -> Result<Option<Stored>> {
-    Ok(read_stored(conn, &[user]).await?.remove(&user))
+    Ok(read_stored(conn, Of::Live, &[user]).await?.remove(&user))
 }
 
 async fn counted(conn: &mut Conn<'_>, user: UserId) -> Result<Counters> {
-    Ok(recount(conn, &[user]).await?.remove(&user).unwrap_or_default())
+    Ok(recount(conn, Of::Live, &[user]).await?.remove(&user).unwrap_or_default())
 }

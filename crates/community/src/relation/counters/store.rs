@@ -7,10 +7,14 @@ use tidings_backbone::{
     Conn, Error, Result,
     db::{Engine, Row, Value},
     limits::STATEMENT_ROWS_MAX,
+    projector::{Generation, generation::keep_live},
 };
 
 use super::Counters;
-use crate::UserId;
+use crate::{
+    UserId,
+    relation::{generation::Of, projection},
+};
 
 /// A row as it was found.
 #[derive(Clone, Copy, Debug)]
@@ -25,24 +29,34 @@ pub(in crate::relation) struct Stored {
 const COLUMNS: &str = "user_id, followings, followers, posts, likes_received, favorites_received, changes";
 
 /// Reads the rows of those of `users` that have one.
-pub(in crate::relation) async fn read_stored(conn: &mut Conn<'_>, users: &[UserId]) -> Result<HashMap<UserId, Stored>> {
+pub(in crate::relation) async fn read_stored(
+    conn: &mut Conn<'_>,
+    of: Of,
+    users: &[UserId],
+) -> Result<HashMap<UserId, Stored>> {
     let rows: Vec<[Value; 1]> = users.iter().map(|user| [(*user).into()]).collect();
     match conn.engine() {
-        Engine::Sqlite => read_packed(conn, rows).await,
+        Engine::Sqlite => read_packed(conn, of, rows).await,
         Engine::Mysql | Engine::Mariadb => {
-            let sql = |input: &str| format!("SELECT {COLUMNS} FROM user_counter WHERE user_id IN ({input})");
-            conn.fetch_rows("reading counters", sql, rows).await?.iter().map(read_row).collect()
+            let sql = |input: &str| {
+                let live = of.sql();
+                format!("SELECT {COLUMNS} FROM user_counter WHERE user_id IN ({input}) AND generation = {live}")
+            };
+            conn.fetch_rows_and("reading counters", sql, rows, &of.args()).await?.iter().map(read_row).collect()
         }
     }
 }
 
-async fn read_packed(conn: &mut Conn<'_>, users: Vec<[Value; 1]>) -> Result<HashMap<UserId, Stored>> {
+async fn read_packed(conn: &mut Conn<'_>, of: Of, users: Vec<[Value; 1]>) -> Result<HashMap<UserId, Stored>> {
     let engine = conn.engine();
     let [user, checksum, changes] = ["user_id", "checksum", "changes"].map(|column| engine.as_int(column));
     let packed = engine.json_rows(&format!("{user}, HEX(slots), {checksum}, {changes}"));
-    let sql = |values: &str| format!("SELECT {packed} FROM user_counter WHERE user_id IN ({values})");
+    let sql = |values: &str| {
+        let live = of.sql();
+        format!("SELECT {packed} FROM user_counter WHERE user_id IN ({values}) AND generation = {live}")
+    };
     let mut found = HashMap::with_capacity(users.len());
-    for row in conn.fetch_rows("reading counters", sql, users).await? {
+    for row in conn.fetch_rows_and("reading counters", sql, users, &of.args()).await? {
         let json = row.text(0)?;
         let packed: Vec<Packed<'_>> =
             serde_json::from_str(&json).map_err(|source| Error::Json { doing: "reading counters", source })?;
@@ -68,6 +82,7 @@ fn decode_hex(digits: &str) -> Option<Vec<u8>> {
 /// Reads at most `limit` rows of users past `after`, in their order.
 pub(in crate::relation) async fn read_stored_after(
     conn: &mut Conn<'_>,
+    generation: Generation,
     after: Option<UserId>,
     limit: i64,
 ) -> Result<Vec<(UserId, Stored)>> {
@@ -76,8 +91,9 @@ pub(in crate::relation) async fn read_stored_after(
         Engine::Sqlite => "user_id, slots, checksum, changes",
         Engine::Mysql | Engine::Mariadb => COLUMNS,
     };
-    let sql = format!("SELECT {columns} FROM user_counter WHERE user_id > ? ORDER BY user_id LIMIT ?");
-    let args = vec![after.map_or(-1, UserId::get).into(), limit.into()];
+    let sql =
+        format!("SELECT {columns} FROM user_counter WHERE generation = ? AND user_id > ? ORDER BY user_id LIMIT ?");
+    let args = vec![generation.0.into(), after.map_or(-1, UserId::get).into(), limit.into()];
     let rows = conn.fetch("reading counters", sql, args).await?;
     rows.iter()
         .map(|row| match engine {
@@ -107,29 +123,36 @@ fn read_row(row: &Row) -> Result<(UserId, Stored)> {
 /// Writes whole rows of packed values, new or not.
 pub(super) async fn write(
     conn: &mut Conn<'_>,
+    generation: Generation,
     rows: impl Iterator<Item = (UserId, Counters, Option<i64>)>,
 ) -> Result<()> {
-    let rows: Vec<[Value; 4]> = rows
+    let rows: Vec<[Value; 5]> = rows
         .map(|(user, counters, changes)| {
             let (slots, checksum) = counters.encode();
-            [user.into(), slots.to_vec().into(), i64::from(checksum).into(), changes.into()]
+            [generation.0.into(), user.into(), slots.to_vec().into(), i64::from(checksum).into(), changes.into()]
         })
         .collect();
     let engine = conn.engine();
     let assignments =
         ["slots", "checksum", "changes"].map(|column| format!("{column} = {}", engine.inserted(column))).join(", ");
-    let head = "INSERT INTO user_counter (user_id, slots, checksum, changes) VALUES";
-    let tail = engine.on_conflict("user_id", &assignments);
+    let head = "INSERT INTO user_counter (generation, user_id, slots, checksum, changes) VALUES";
+    let tail = engine.on_conflict("generation, user_id", &assignments);
     conn.execute_rows("storing counters", head, rows, &tail).await.map(drop)
 }
 
 /// Raises the numbers of changes of `users`, in their order, where they have one: whatever is kept at
-/// the number they had is not served from the commit on.
+/// the number they had is not served from the commit on. No other generation becomes live before it, or its
+/// numbers would have to be raised too.
 pub(in crate::relation) async fn raise_changes(conn: &mut Conn<'_>, users: &[UserId]) -> Result<()> {
+    if users.is_empty() {
+        return Ok(());
+    }
+    let live = keep_live(conn, projection::NAME).await?;
     for users in users.chunks(STATEMENT_ROWS_MAX) {
         let marks = vec!["?"; users.len()].join(", ");
-        let sql = format!("UPDATE user_counter SET changes = changes + 1 WHERE user_id IN ({marks})");
-        let args = users.iter().map(|user| (*user).into()).collect();
+        let sql =
+            format!("UPDATE user_counter SET changes = changes + 1 WHERE generation = ? AND user_id IN ({marks})");
+        let args = std::iter::once(live.0.into()).chain(users.iter().map(|user| (*user).into())).collect();
         conn.execute("raising numbers of changes", sql, args).await?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use tidings_backbone::{
     Conn, Result,
     db::Engine,
     log::Recorded,
-    projector::{ApplyError, Projector},
+    projector::{ApplyError, Generation, Projector, Target, rebuild::Generations},
 };
 use tidings_event::EventId;
 
@@ -23,7 +23,9 @@ use crate::{
     UserId, limits,
     relation::{
         EVENT_TYPES, counters,
-        projection::{self, fold::Folded},
+        generation::Of,
+        projection::{self, RelationProjector, fold::Folded},
+        rebuild::RelationGenerations,
     },
 };
 
@@ -76,13 +78,17 @@ impl Projector for RefreshingProjector {
         EVENT_TYPES
     }
 
-    async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
+    async fn apply(&self, batch: &[Recorded], target: Target, mut conn: Conn<'_>) -> Result<(), ApplyError> {
+        if !target.is_live {
+            // What is kept is of the generation that readers are given.
+            return RelationProjector.apply(batch, target, conn).await;
+        }
         drop(self.take(batch));
-        let folded = projection::mirror_batch(batch, &mut conn).await?;
+        let folded = projection::mirror_batch(batch, target.generation, &mut conn).await?;
         // Asked before the counters are locked, so that nobody waits for Redis.
         let users: Vec<UserId> = folded.deltas.keys().copied().collect();
         let kept = self.hot.kept_of(&users).await;
-        let changes = count(&mut conn, &folded, kept).await?;
+        let changes = count(&mut conn, target.generation, &folded, kept).await?;
         let events = batch.iter().map(|recorded| recorded.event.id).collect();
         self.put(Applied { events, changes });
         Ok(())
@@ -93,17 +99,31 @@ impl Projector for RefreshingProjector {
             self.hot.refresh(&applied.changes).await;
         }
     }
+
+    fn generations(&self) -> Option<&dyn Generations> {
+        Some(&RelationGenerations)
+    }
+
+    fn is_replayable(&self) -> bool {
+        true
+    }
 }
 
 /// Adds to the counters, and finds out which numbers that left of those `users` of whom something is kept.
-async fn count(conn: &mut Conn<'_>, folded: &Folded, users: Vec<UserId>) -> Result<Vec<Change>> {
+async fn count(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    folded: &Folded,
+    users: Vec<UserId>,
+) -> Result<Vec<Change>> {
+    let of = Of::One(generation);
     let before = match conn.engine() {
-        Engine::Sqlite => Some(counters::read_stored(conn, &users).await?),
+        Engine::Sqlite => Some(counters::read_stored(conn, of, &users).await?),
         // Others may change a row until this transaction has; then it is one further than it was.
         Engine::Mysql | Engine::Mariadb => None,
     };
-    counters::add(conn, &folded.deltas).await?;
-    let mut after = counters::read_stored(conn, &users).await?;
+    counters::add(conn, generation, &folded.deltas).await?;
+    let mut after = counters::read_stored(conn, of, &users).await?;
     let mut followers = by_followed(&folded.rows);
     let change = |user: UserId| {
         let stored = after.remove(&user)?;

@@ -5,7 +5,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use tidings_backbone::{Conn, Error, Result, db::Row};
+use tidings_backbone::{
+    Conn, Error, Result,
+    db::{Row, Value},
+    projector::Generation,
+};
 use tidings_event::Timestamp;
 
 use super::{
@@ -16,13 +20,16 @@ use super::{
 use crate::{
     Pair, UserId,
     limits::{VERIFY_STEP_ROWS, VERIFY_SUSPECTS_MAX},
-    relation::mirror::{self, Mirrored},
+    relation::{
+        generation::Of,
+        mirror::{self, Mirrored},
+    },
 };
 
 const SELECT_UNLIKE: &str = "SELECT f.from_user_id, f.to_user_id, f.rel_status, f.version, f.created_at, f.updated_at, \
             m.rel_status, m.version, m.created_at, m.updated_at \
      FROM following f \
-     LEFT JOIN follower m ON m.to_user_id = f.to_user_id AND m.from_user_id = f.from_user_id \
+     LEFT JOIN follower m ON m.generation = ? AND m.to_user_id = f.to_user_id AND m.from_user_id = f.from_user_id \
      WHERE f.id > ? AND f.id <= ? AND (m.version IS NULL OR m.version <> f.version \
            OR m.rel_status <> f.rel_status OR m.created_at <> f.created_at OR m.updated_at <> f.updated_at)";
 
@@ -30,18 +37,20 @@ const SELECT_UNLIKE: &str = "SELECT f.from_user_id, f.to_user_id, f.rel_status, 
 /// `suspects` where there may be more on its way than `pending` knows of, and else into the report.
 pub(super) async fn compare(
     conn: &mut Conn<'_>,
+    generation: Generation,
     pending: &Pending,
     report: &mut Report,
     mut suspects: Option<&mut Suspects>,
 ) -> Result<()> {
-    report.facts = count(conn, "SELECT COUNT(*) FROM following").await?;
-    report.mirror_rows = count(conn, "SELECT COUNT(*) FROM follower").await?;
-    let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following").await?;
+    let of = || vec![generation.0.into()];
+    report.facts = count(conn, "SELECT COUNT(*) FROM following", Vec::new()).await?;
+    report.mirror_rows = count(conn, "SELECT COUNT(*) FROM follower WHERE generation = ?", of()).await?;
+    let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following", Vec::new()).await?;
     let last = i64::try_from(last).unwrap_or(i64::MAX);
     let mut judged = HashSet::new();
     let mut without_row = 0;
     for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
-        let args = vec![start.into(), (start + VERIFY_STEP_ROWS).into()];
+        let args = vec![generation.0.into(), start.into(), (start + VERIFY_STEP_ROWS).into()];
         for row in conn.fetch("comparing facts with the mirror", SELECT_UNLIKE, args).await? {
             let (pair, fact, found) = read(&row)?;
             without_row += u64::from(found.is_none());
@@ -59,11 +68,11 @@ pub(super) async fn compare(
     match suspects {
         Some(suspects) => {
             pending.iter().map(|(pair, _)| pair).filter(|pair| !judged.contains(pair)).for_each(|p| suspects.add(p));
-            find_extra(conn, extra).await?.into_iter().for_each(|pair| suspects.add(pair));
+            find_extra(conn, generation, extra).await?.into_iter().for_each(|pair| suspects.add(pair));
         }
         None => {
-            judge_unchanged(conn, pending, &judged, report).await?;
-            let found = find_extra(conn, extra).await?;
+            judge_unchanged(conn, generation, pending, &judged, report).await?;
+            let found = find_extra(conn, generation, extra).await?;
             found.iter().for_each(|pair| report.add(Kind::MirrorExtra, pair, "no row", "a row"));
             report.count(Kind::MirrorExtra, extra.saturating_sub(found.len() as u64));
         }
@@ -109,12 +118,13 @@ fn judge(pair: Pair, fact: Mirrored, found: Option<Mirrored>, pending: Option<&P
 /// ahead of the position, or they are events without a fact.
 async fn judge_unchanged(
     conn: &mut Conn<'_>,
+    generation: Generation,
     pending: &Pending,
     judged: &HashSet<Pair>,
     report: &mut Report,
 ) -> Result<()> {
     let unchanged: BTreeSet<Pair> = pending.iter().map(|(pair, _)| pair).filter(|p| !judged.contains(p)).collect();
-    let rows = mirror::read(conn, &unchanged).await?;
+    let rows = mirror::read(conn, Of::One(generation), &unchanged).await?;
     for pair in unchanged {
         match rows.get(&pair) {
             Some(row) => report.add(Kind::MirrorExtra, pair, "the state before pending events", describe(row)),
@@ -152,19 +162,19 @@ fn compare_row(
 }
 
 /// Finds mirror rows whose pair has no fact; their number is known from the counts.
-async fn find_extra(conn: &mut Conn<'_>, number: u64) -> Result<Vec<Pair>> {
+async fn find_extra(conn: &mut Conn<'_>, generation: Generation, number: u64) -> Result<Vec<Pair>> {
     if number == 0 {
         return Ok(Vec::new());
     }
     let sql = "SELECT m.from_user_id, m.to_user_id FROM follower m \
                LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
-               WHERE f.id IS NULL LIMIT ?";
-    let args = vec![i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into()];
+               WHERE m.generation = ? AND f.id IS NULL LIMIT ?";
+    let args = vec![generation.0.into(), i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into()];
     conn.fetch("looking for mirror rows without facts", sql, args).await?.iter().map(read_pair).collect()
 }
 
-async fn count(conn: &mut Conn<'_>, sql: &'static str) -> Result<u64> {
-    let row = conn.fetch_optional("counting rows", sql, Vec::new()).await?;
+async fn count(conn: &mut Conn<'_>, sql: &'static str, args: Vec<Value>) -> Result<u64> {
+    let row = conn.fetch_optional("counting rows", sql, args).await?;
     let number = row.map_or(Ok(0), |row| row.int(0))?;
     u64::try_from(number).map_err(|_| Error::Invariant { message: format!("a count is {number}") })
 }

@@ -12,10 +12,7 @@ use tidings_event::{
     payload::{Followed, Payload, Unfollowed},
 };
 
-use crate::{
-    Pair,
-    relation::{EVENT_TYPES, projection},
-};
+use crate::{Pair, relation::EVENT_TYPES};
 
 /// Events read at once.
 const STEP_EVENTS: usize = 5_000;
@@ -43,14 +40,14 @@ pub(super) struct PendingPair {
 }
 
 impl Pending {
-    /// Reads what waits in the parking lot of the projection in these parts of the log.
-    pub(super) async fn parked(conn: &mut Conn<'_>, parts: &[Part]) -> Result<Self> {
+    /// Reads what waits in the parking lot of a generation in these parts of the log.
+    pub(super) async fn parked(conn: &mut Conn<'_>, identity: &str, parts: &[Part]) -> Result<Self> {
         let mut pending = Self::default();
         for part in parts {
             let mut last: Option<(String, Offset)> = None;
             loop {
                 let after = last.as_ref().map(|(key, offset)| (key.as_str(), *offset));
-                let parked = parking::waiting(conn, projection::NAME, part, after, STEP_EVENTS).await?;
+                let parked = parking::waiting(conn, identity, part, after, STEP_EVENTS).await?;
                 let Some((key, offset, _)) = parked.last() else { break };
                 last = Some((key.clone(), *offset));
                 // What cannot be read says nothing of a pair; if it changed one, that shows as a difference.

@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use tidings_backbone::{
-    Conn, Db, Result,
+    Conn, Db, Result, Tx,
     db::Value,
     log::{Log, Offset},
+    projector::{Generation, generation::live},
 };
 
 use super::{Report, pairs, pending::Pending};
-use crate::{Pair, limits::VERIFY_SUSPECTS_MAX, relation::EVENT_TYPES, relation::mirror::Mirrored};
+use crate::{
+    Pair,
+    limits::VERIFY_SUSPECTS_MAX,
+    relation::{EVENT_TYPES, mirror::Mirrored, projection},
+};
 
 /// What the facts said of a pair at the last look at it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +60,22 @@ impl Suspects {
 /// When the database fails. Differences are not errors: they are in the report.
 pub async fn compare_again(db: &Db, log: &Log, suspects: &Suspects, report: &mut Report) -> Result<Suspects> {
     let mut tx = db.read().await?;
+    let live = live(&mut tx.conn(), projection::NAME).await?;
+    look_again(tx, live, log, suspects, report).await
+}
+
+/// The same for a generation.
+pub(in crate::relation) async fn look_again(
+    mut tx: Tx,
+    generation: Generation,
+    log: &Log,
+    suspects: &Suspects,
+    report: &mut Report,
+) -> Result<Suspects> {
+    let identity = generation.identity(projection::NAME);
     let mut conn = tx.conn();
-    let pending = Pending::parked(&mut conn, &log.parts(EVENT_TYPES)).await?;
-    let states = read(&mut conn, suspects.pairs.keys()).await?;
+    let pending = Pending::parked(&mut conn, &identity, &log.parts(EVENT_TYPES)).await?;
+    let states = read(&mut conn, generation, suspects.pairs.keys()).await?;
     tx.rollback().await?;
     let mut left = Suspects { beyond: suspects.beyond, ..Suspects::default() };
     for (pair, (fact, found)) in states {
@@ -79,7 +97,7 @@ pub async fn compare_again(db: &Db, log: &Log, suspects: &Suspects, report: &mut
 type States = BTreeMap<Pair, (Option<Mirrored>, Option<Mirrored>)>;
 
 /// What the facts and the mirror say of pairs.
-async fn read(conn: &mut Conn<'_>, suspects: impl Iterator<Item = &Pair>) -> Result<States> {
+async fn read(conn: &mut Conn<'_>, generation: Generation, suspects: impl Iterator<Item = &Pair>) -> Result<States> {
     let rows: Vec<[Value; 2]> = suspects.map(|pair| [pair.from.into(), pair.to.into()]).collect();
     let sql = |input: &str| {
         format!(
@@ -87,11 +105,11 @@ async fn read(conn: &mut Conn<'_>, suspects: impl Iterator<Item = &Pair>) -> Res
              SELECT pair.from_id, pair.to_id, f.rel_status, f.version, f.created_at, f.updated_at, \
                     m.rel_status, m.version, m.created_at, m.updated_at \
              FROM pair LEFT JOIN following f ON f.from_user_id = pair.from_id AND f.to_user_id = pair.to_id \
-             LEFT JOIN follower m ON m.to_user_id = pair.to_id AND m.from_user_id = pair.from_id"
+             LEFT JOIN follower m ON m.to_user_id = pair.to_id AND m.from_user_id = pair.from_id AND m.generation = ?"
         )
     };
     let mut states = BTreeMap::new();
-    for row in conn.fetch_rows("comparing pairs again", sql, rows).await? {
+    for row in conn.fetch_rows_and("comparing pairs again", sql, rows, &[generation.0.into()]).await? {
         let (pair, fact, found) = pairs::read_both(&row)?;
         states.insert(pair, (fact, found));
     }

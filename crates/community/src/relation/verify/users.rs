@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{Conn, Result, db::Row};
+use tidings_backbone::{
+    Conn, Result,
+    db::{Row, Value},
+    projector::Generation,
+};
 
 use super::{Kind, Report, pending::Pending};
 use crate::{
@@ -24,55 +28,71 @@ struct Tally {
 type Tallies = BTreeMap<UserId, Tally>;
 
 /// Compares the counters and the lists of every user with the facts.
-pub(super) async fn compare(conn: &mut Conn<'_>, pending: &Pending, report: &mut Report) -> Result<()> {
+pub(super) async fn compare(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    pending: &Pending,
+    report: &mut Report,
+) -> Result<()> {
     let mut tallies = Tallies::new();
-    tally_lists(conn, "following", "from_user_id", |tally, number| tally.followings += number, &mut tallies).await?;
-    tally_lists(conn, "follower", "to_user_id", |tally, number| tally.follower_list += number, &mut tallies).await?;
+    let add_following = |tally: &mut Tally, number| tally.followings += number;
+    tally_lists(conn, ("following", "from_user_id"), None, add_following, &mut tallies).await?;
+    let add_line = |tally: &mut Tally, number| tally.follower_list += number;
+    tally_lists(conn, ("follower", "to_user_id"), Some(generation), add_line, &mut tallies).await?;
     tally_followers(conn, &mut tallies).await?;
     take_back(pending, &mut tallies);
     compare_lists(&tallies, report);
-    compare_counters(conn, tallies, report).await
+    compare_counters(conn, generation, tallies, report).await
 }
 
 /// Compares the counters of every user with the mirror: both are changed by one transaction, so they agree
 /// in any snapshot, whatever is on its way. How long a list is follows from its rows, pair by pair.
-pub(super) async fn compare_with_mirror(conn: &mut Conn<'_>, report: &mut Report) -> Result<()> {
+pub(super) async fn compare_with_mirror(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    report: &mut Report,
+) -> Result<()> {
+    let of: Value = generation.0.into();
     let mut tallies = Tallies::new();
     let doing = "counting lists of the mirror";
-    let owners = "SELECT to_user_id, COUNT(*) FROM follower WHERE rel_status = 1 AND to_user_id > ? \
+    let owners = "SELECT to_user_id, COUNT(*) FROM follower WHERE generation = ? AND rel_status = 1 AND to_user_id > ? \
                   GROUP BY to_user_id ORDER BY to_user_id LIMIT ?";
     // The mirror is sorted by who is followed, so who follows is counted among the same rows.
     let followed = "SELECT from_user_id, COUNT(*) FROM follower \
-                    WHERE to_user_id > ? AND to_user_id <= ? AND rel_status = 1 GROUP BY from_user_id";
+                    WHERE generation = ? AND to_user_id > ? AND to_user_id <= ? AND rel_status = 1 \
+                    GROUP BY from_user_id";
     let mut after = -1;
     loop {
-        let rows = conn.fetch(doing, owners, vec![after.into(), VERIFY_STEP_ROWS.into()]).await?;
+        let rows = conn.fetch(doing, owners, vec![of.clone(), after.into(), VERIFY_STEP_ROWS.into()]).await?;
         let Some(last) = rows.last() else { break };
         let last = last.int(0)?;
         add_rows(&rows, &|tally, number| tally.followers += number, &mut tallies)?;
-        let rows = conn.fetch(doing, followed, vec![after.into(), last.into()]).await?;
+        let rows = conn.fetch(doing, followed, vec![of.clone(), after.into(), last.into()]).await?;
         add_rows(&rows, &|tally, number| tally.followings += number, &mut tallies)?;
         after = last;
     }
-    compare_counters(conn, tallies, report).await
+    compare_counters(conn, generation, tallies, report).await
 }
 
 /// Counts the active rows of each owner in the order of the table's list index, a step of owners
 /// at a time.
 async fn tally_lists(
     conn: &mut Conn<'_>,
-    table: &'static str,
-    owner: &'static str,
+    (table, owner): (&'static str, &'static str),
+    generation: Option<Generation>,
     add: impl Fn(&mut Tally, i64),
     tallies: &mut Tallies,
 ) -> Result<()> {
+    let of = if generation.is_some() { "generation = ? AND" } else { "" };
     let sql = format!(
-        "SELECT {owner}, COUNT(*) FROM {table} WHERE rel_status = 1 AND {owner} > ? \
+        "SELECT {owner}, COUNT(*) FROM {table} WHERE {of} rel_status = 1 AND {owner} > ? \
          GROUP BY {owner} ORDER BY {owner} LIMIT ?"
     );
     let mut after = -1;
     loop {
-        let rows = conn.fetch("counting lists", sql.clone(), vec![after.into(), VERIFY_STEP_ROWS.into()]).await?;
+        let of = generation.map(|generation| generation.0.into());
+        let args = of.into_iter().chain([after.into(), VERIFY_STEP_ROWS.into()]).collect();
+        let rows = conn.fetch("counting lists", sql.clone(), args).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = last.int(0)?;
         add_rows(&rows, &add, tallies)?;
@@ -119,10 +139,15 @@ fn compare_lists(tallies: &Tallies, report: &mut Report) {
     }
 }
 
-async fn compare_counters(conn: &mut Conn<'_>, mut tallies: Tallies, report: &mut Report) -> Result<()> {
+async fn compare_counters(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    mut tallies: Tallies,
+    report: &mut Report,
+) -> Result<()> {
     let mut after = None;
     loop {
-        let step = read_stored_after(conn, after, VERIFY_STEP_ROWS).await?;
+        let step = read_stored_after(conn, generation, after, VERIFY_STEP_ROWS).await?;
         let Some((last, _)) = step.last() else { break };
         after = Some(*last);
         for (user, stored) in step {

@@ -10,7 +10,7 @@ use tidings_community::relation::{
 use tidings_testkit::{database::Engine, on_every_engine};
 
 use super::{HotWorld, QUICK};
-use crate::world::{follow, unfollow, user};
+use crate::world::{FIRST, follow, unfollow, user};
 
 on_every_engine!(
     pages_come_from_redis_once_the_list_is_there,
@@ -131,7 +131,7 @@ async fn numbers_of_a_transaction_that_failed_are_never_used(engine: Engine) {
     let [first, second] = &events[events.len() - 2..] else { panic!() };
     // Applied together and rolled back; then only the first is, by a smaller batch.
     let mut tx = hot.world.db.write(tidings_backbone::Durability::Rebuildable).await.unwrap();
-    hot.projector.apply(&[first.clone(), second.clone()], tx.conn()).await.unwrap();
+    hot.projector.apply(&[first.clone(), second.clone()], FIRST, tx.conn()).await.unwrap();
     tx.rollback().await.unwrap();
     let (_, applied) = hot.apply(1).await.unwrap();
     hot.projector.committed(&applied).await;

@@ -124,8 +124,9 @@ fn relay(app: &App, relayed: &Relayed, is_active: bool) -> Stage {
     }
 }
 
+/// Whether nobody waits for it: no projector here has its name, or nobody reads what it builds yet.
 fn is_foreign(status: &Status) -> bool {
-    status.state == ProjectorState::Unregistered
+    status.state == ProjectorState::Unregistered || !status.is_live
 }
 
 fn is_calm(status: &Status) -> bool {

@@ -1,0 +1,151 @@
+//! Generations of a projection: one is read while the next one is built beside it.
+//!
+//! Each has a position, a parking lot and a consumer group of its own, under an identity of its own: the
+//! first one the projector's name, the others `name@2`, `name@3`, .... So nothing is renamed when readers are
+//! given another generation, and whoever still runs an old one writes to what nobody reads.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crate::{Conn, Result};
+
+/// The number of a generation, from 1. Numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Generation(pub i64);
+
+/// What a call of a projector writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The generation whose rows are written.
+    pub generation: Generation,
+    /// Whether readers are given it, as far as this process knows: caches are of what is read.
+    pub is_live: bool,
+}
+
+impl Generation {
+    /// The one that every projector begins with.
+    pub const FIRST: Self = Self(1);
+
+    /// The name under which position and parking lot of this generation are stored.
+    pub fn identity(self, projector: &str) -> String {
+        if self == Self::FIRST { projector.to_owned() } else { format!("{projector}@{}", self.0) }
+    }
+
+    /// The projector and the generation that an identity is of.
+    pub fn of(identity: &str) -> (&str, Self) {
+        let named = identity.rsplit_once('@').and_then(|(name, number)| Some((name, number.parse().ok()?)));
+        named.map_or((identity, Self::FIRST), |(name, number)| (name, Self(number)))
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Target {
+    /// The generation that readers are given.
+    pub fn live(generation: Generation) -> Self {
+        Self { generation, is_live: true }
+    }
+}
+
+/// The generation of `projector` that readers are given, as seen by the snapshot behind `conn`.
+pub async fn live(conn: &mut Conn<'_>, projector: &str) -> Result<Generation> {
+    read(conn, projector, "").await
+}
+
+/// The same inside a transaction that writes to it: until its end no other one becomes live.
+pub async fn keep_live(conn: &mut Conn<'_>, projector: &str) -> Result<Generation> {
+    let lock = conn.engine().for_share();
+    read(conn, projector, lock).await
+}
+
+async fn read(conn: &mut Conn<'_>, projector: &str, lock: &str) -> Result<Generation> {
+    let sql = format!("SELECT live FROM projector_generation WHERE projector = ? {lock}");
+    let row = conn.fetch_optional("reading which generation is live", sql, vec![projector.into()]).await?;
+    row.map_or(Ok(Generation::FIRST), |row| row.int(0).map(Generation))
+}
+
+/// The number of the generation that readers are given, as an expression of SQL: a reader says
+/// `WHERE generation = {live}` and sees one generation whole, since the number is of the snapshot that the rows
+/// are of. `projector` is a name, and no text from outside.
+pub fn live_sql(projector: &'static str) -> String {
+    format!("(SELECT live FROM projector_generation WHERE projector = '{projector}')")
+}
+
+/// The live generation of each projector, by name.
+pub(crate) async fn all(conn: &mut Conn<'_>) -> Result<BTreeMap<String, Generation>> {
+    let sql = "SELECT projector, live FROM projector_generation";
+    let rows = conn.fetch("reading which generations are live", sql, Vec::new()).await?;
+    rows.iter().map(|row| Ok((row.text(0)?, Generation(row.int(1)?)))).collect()
+}
+
+/// Makes the row that says which generation is live, where there is none yet.
+pub(super) async fn ensure(conn: &mut Conn<'_>, projector: &str) -> Result<()> {
+    let nothing = conn.engine().on_conflict("projector", "live = live");
+    let sql = format!("INSERT INTO projector_generation (projector, live, latest) VALUES (?, 1, 1) {nothing}");
+    conn.execute("preparing generations", sql, vec![projector.into()]).await.map(drop)
+}
+
+/// What a task runs: one generation of a projector. Cheap to clone; clones share what may change.
+#[derive(Clone, Debug)]
+pub(super) struct Lineage {
+    pub(super) generation: Generation,
+    pub(super) identity: Arc<str>,
+    is_live: Arc<AtomicBool>,
+    /// How it is called in metrics: each rebuild has another number.
+    next_label: Arc<str>,
+    name: &'static str,
+}
+
+impl Lineage {
+    pub(super) fn new(name: &'static str, generation: Generation, is_live: bool) -> Self {
+        let (identity, next_label) = (generation.identity(name).into(), format!("{name}@next").into());
+        Self { generation, identity, is_live: Arc::new(AtomicBool::new(is_live)), next_label, name }
+    }
+
+    /// The same under another name, beside the live one and on the same rows.
+    pub(super) fn called(self, identity: &str) -> Self {
+        Self { identity: identity.into(), ..self }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.is_live.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn set_live(&self, is_live: bool) {
+        self.is_live.store(is_live, Ordering::SeqCst);
+    }
+
+    pub(super) fn target(&self) -> Target {
+        Target { generation: self.generation, is_live: self.is_live() }
+    }
+
+    /// The projector's name, for the generation that readers are given.
+    pub(super) fn label(&self) -> metrics::SharedString {
+        if self.is_live() { self.name.into() } else { Arc::clone(&self.next_label).into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Generation;
+
+    #[test]
+    fn a_generation_is_read_back_from_its_identity() {
+        assert_eq!(Generation::FIRST.identity("orders"), "orders");
+        for number in [1, 2, 31] {
+            let identity = Generation(number).identity("orders");
+            assert_eq!(Generation::of(&identity), ("orders", Generation(number)));
+        }
+        assert_eq!(Generation::of("a@b"), ("a@b", Generation::FIRST));
+    }
+}

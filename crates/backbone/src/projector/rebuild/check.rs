@@ -1,0 +1,116 @@
+//! What a projector says of how it can be rebuilt.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{
+    Conn, Db, Error, Result,
+    limits::{OTHER_PROCESS_POLL_GAP, REBUILD_SETTLE_TIME_MAX},
+    log::{Log, Offset, Part},
+    projector::{Generation, position},
+};
+
+/// A projection whose tables hold several generations side by side: the first column of their keys is the
+/// number of the generation.
+#[async_trait]
+pub trait Generations: Send + Sync {
+    /// Removes at most so many rows of a generation that nobody reads; answers how many went: fewer when none
+    /// is left. It is called again after a crash.
+    async fn remove(&self, generation: Generation, limit: usize, conn: Conn<'_>) -> Result<u64>;
+
+    /// Whether the projection can be made from facts, by [`Generations::seed`]. Needed once the log no longer
+    /// reaches back to its beginning.
+    fn has_facts(&self) -> bool {
+        false
+    }
+
+    /// Rows of facts there are, roughly: to tell how long it takes.
+    async fn facts(&self, conn: Conn<'_>) -> Result<Option<u64>> {
+        let _ = conn;
+        Ok(None)
+    }
+
+    /// Copies some `limit` facts that come after `after`, as they are now, into a generation that nobody reads
+    /// and nobody else writes; in one transaction with the cursor that it answers. Events that are in the facts
+    /// already come once more afterwards, and must have no effect then.
+    async fn seed(&self, generation: Generation, after: Option<&str>, limit: usize, conn: Conn<'_>) -> Result<Seeded> {
+        let _ = (generation, after, limit, conn);
+        Err(Error::Invariant { message: "this projection is not made from facts".to_owned() })
+    }
+
+    /// Compares a generation that has caught up with facts. Events are applied meanwhile.
+    async fn check(&self, check: &Check<'_>) -> Result<Checked> {
+        let _ = check;
+        Ok(Checked::default())
+    }
+}
+
+/// What a call of [`Generations::seed`] has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seeded {
+    /// Facts that were copied.
+    pub rows: u64,
+    /// Where the next call begins, at most 1,024 bytes; `None` when all is copied.
+    pub next: Option<String>,
+}
+
+/// What [`Generations::check`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Differences from facts that are not only lag.
+    pub differences: u64,
+    /// What could not be told, since it changed at each look.
+    pub in_flight: u64,
+    /// What was found, in some lines for an operator.
+    pub report: String,
+}
+
+/// What is to be compared with facts.
+#[derive(Debug)]
+pub struct Check<'a> {
+    /// The database.
+    pub db: &'a Db,
+    /// The log.
+    pub log: &'a Log,
+    /// The generation.
+    pub generation: Generation,
+    /// The name under which its positions and its parking lot are stored.
+    pub identity: &'a str,
+}
+
+impl Check<'_> {
+    /// Waits until the generation has dealt with all that is committed now; false when that takes too long.
+    pub async fn settle(&self) -> Result<bool> {
+        let settled = async {
+            self.log.relayed().await?;
+            settled(self.db, self.log, self.identity).await
+        };
+        tokio::time::timeout(REBUILD_SETTLE_TIME_MAX, settled).await.map_or(Ok(false), |settled| settled.map(|()| true))
+    }
+}
+
+/// Waits until an identity has dealt with all that is in the log now.
+pub(super) async fn settled(db: &Db, log: &Log, identity: &str) -> Result<()> {
+    let ends = log.ends(positions(db, identity).await?.into_iter().map(|(part, _)| part).collect()).await?;
+    loop {
+        let positions = positions(db, identity).await?;
+        let has_reached = |(part, position): &(Part, Offset)| ends.get(part).is_none_or(|end| position.0 >= end.0);
+        if positions.iter().all(has_reached) {
+            return Ok(());
+        }
+        // Behind the last record of a topic there may be ends of transactions, which nobody reads.
+        let short = positions.into_iter().filter(|position| !has_reached(position)).collect();
+        if log.behind(short).await?.iter().all(|behind| behind.events == 0) {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_GAP.max(OTHER_PROCESS_POLL_GAP)).await;
+    }
+}
+
+const LOOK_GAP: Duration = Duration::from_millis(50);
+
+pub(super) async fn positions(db: &Db, identity: &str) -> Result<Vec<(Part, Offset)>> {
+    let mut tx = db.glance().await?;
+    position::of(&mut tx.conn(), identity).await
+}

@@ -1,0 +1,448 @@
+//! A projection is built anew beside the one that is read: exactly, whatever happens meanwhile.
+
+mod lamps;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tidings_backbone::{
+    Durability, Error,
+    log::Offset,
+    parking,
+    projector::{
+        Generation, Options,
+        rebuild::{Refusal, Source, Start, State, Wish},
+    },
+    retention::{self, Retention},
+};
+use tidings_event::Timestamp;
+use tidings_testkit::{database::Engine, on_every_engine, on_every_server};
+
+use self::lamps::{Lamps, NAME, Projection, rebuild, until};
+use crate::{
+    kafka::eventually,
+    world::{Recorder, quick},
+};
+
+on_every_engine!(
+    a_rebuild_under_load_is_exact_and_readers_see_one_generation_whole,
+    a_rebuild_that_is_stopped_again_and_again_ends_exact,
+    from_facts_there_is_neither_gap_nor_double,
+    where_the_log_no_longer_reaches_back_it_is_made_from_facts,
+    a_rebuild_is_held_up_goes_on_and_is_given_up,
+    a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_mended,
+    two_processes_share_a_rebuild,
+    what_differs_from_facts_is_not_given_to_readers_unless_forced,
+    a_replay_in_place_applies_what_was_missed_and_nothing_twice,
+);
+on_every_server!(a_process_that_writes_to_the_old_generation_after_the_switch_leaves_nothing);
+
+/// Turns lamps until it is told to stop; all of them were turned once before it begins.
+fn load(lamps: &Arc<Lamps>) -> (Arc<AtomicBool>, tokio::task::JoinHandle<()>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (lamps, stopped) = (Arc::clone(lamps), Arc::clone(&stop));
+    let task = tokio::spawn(async move {
+        let mut round = 0;
+        while !stopped.load(Ordering::SeqCst) {
+            lamps.turn((0..5).map(|number| (round * 7 + number) % 60)).await;
+            round += 1;
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    (stop, task)
+}
+
+async fn a_rebuild_under_load_is_exact_and_readers_see_one_generation_whole(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    for _ in 0..4 {
+        lamps.turn(0..50).await;
+    }
+    running.settle().await;
+    // By hand: lamps that nobody will turn again are lost, and one is wrong.
+    lamps.world.execute("DELETE FROM lamp_view WHERE name IN ('lamp 48', 'lamp 49')").await;
+    let (stop, writing) = load(&lamps);
+    let (reading, readers) = (Arc::clone(&lamps), Arc::clone(&stop));
+    let reader = tokio::spawn(async move {
+        let mut seen = std::collections::BTreeSet::new();
+        while !readers.load(Ordering::SeqCst) {
+            let (generation, shown) = reading.shown().await;
+            seen.insert(generation);
+            match generation {
+                1 => assert!(shown.len() >= 48 && !shown.contains_key("lamp 49"), "{shown:?}"),
+                _ => assert!(shown.len() >= 50, "generation {generation} is not whole: {shown:?}"),
+            }
+        }
+        seen
+    });
+    // A lamp that is ahead of its fact would be found.
+    let rebuilt = rebuild(&running.handle.rebuilds()).await;
+    assert_eq!((rebuilt.generation, rebuilt.is_from_facts()), (Generation(2), false));
+    stop.store(true, Ordering::SeqCst);
+    writing.await.unwrap();
+    assert!(reader.await.unwrap().contains(&1));
+    running.settle().await;
+    lamps.assert_whole(2).await;
+    // Numbers are not used again.
+    assert_eq!(rebuild(&running.handle.rebuilds()).await.generation, Generation(3));
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(3).await;
+}
+
+async fn a_rebuild_that_is_stopped_again_and_again_ends_exact(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    for _ in 0..40 {
+        lamps.turn(0..60).await;
+    }
+    let small = Options { batch_events_max: 40, ..quick(2) };
+    let running = lamps.start_on(lamps.world.db.clone(), &projection, small.clone());
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    let start = Start { events_per_second: 900, ..Start::default() };
+    rebuilds.start(NAME, start).await.unwrap();
+    running.stop().await;
+    let (stop, writing) = load(&lamps);
+    for _ in 0..3 {
+        let running = lamps.start_on(lamps.world.db.clone(), &projection, small.clone());
+        let before = lamps.positions("lamps@2").await;
+        eventually("some progress", async || lamps.positions("lamps@2").await > before).await;
+        running.stop().await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    writing.await.unwrap();
+    let running = lamps.start(&projection);
+    until(&rebuilds, State::Done).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+async fn from_facts_there_is_neither_gap_nor_double(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    for _ in 0..3 {
+        lamps.turn(0..60).await;
+    }
+    running.settle().await;
+    lamps.world.execute("DELETE FROM lamp_view").await;
+    // So slow that many lamps are turned between two chunks, before and after they are copied.
+    projection.seed_rows.store(3, Ordering::SeqCst);
+    let (stop, writing) = load(&lamps);
+    let wish = Wish { source: Source::Facts, ..Wish::default() };
+    let rebuilds = running.handle.rebuilds();
+    rebuilds.start(NAME, Start { wish, events_per_second: 60, hold: false }).await.unwrap();
+    until(&rebuilds, State::Seeding).await;
+    eventually("half of it", async || rebuilds.find(NAME).await.unwrap().is_some_and(|rebuild| rebuild.seeded > 20))
+        .await;
+    running.stop().await;
+    let running = lamps.start(&projection);
+    let rebuilt = until(&rebuilds, State::Done).await;
+    assert!(rebuilt.is_from_facts());
+    assert_eq!(rebuilt.seeded, 60);
+    stop.store(true, Ordering::SeqCst);
+    writing.await.unwrap();
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+async fn where_the_log_no_longer_reaches_back_it_is_made_from_facts(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    for _ in 0..3 {
+        lamps.turn(0..60).await;
+    }
+    running.settle().await;
+    match &lamps.broker {
+        None => lamps.world.execute("DELETE FROM outbox WHERE seq < 100").await,
+        Some(broker) => broker.delete_before("switch", 5).await,
+    }
+    let rebuilt = rebuild(&running.handle.rebuilds()).await;
+    assert!(rebuilt.is_from_facts());
+    lamps.turn(0..60).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
+
+    // Without facts it says what is missing, and leaves all as it was.
+    let without = Arc::new(Projection { lacks_facts: true, ..Projection::default() });
+    let running = lamps.start(&without);
+    let rebuilds = running.handle.rebuilds();
+    let facts = Wish { source: Source::Facts, ..Wish::default() };
+    let refused = rebuilds.start(NAME, Start { wish: facts, ..Start::default() }).await.unwrap_err();
+    assert!(matches!(refused, Error::Rebuild { refusal: Refusal::NoFacts, .. }), "{refused}");
+    rebuilds.start(NAME, Start::default()).await.unwrap();
+    let failed = until(&rebuilds, State::Failed).await;
+    assert!(failed.report.contains("but the log starts at"), "{}", failed.report);
+    rebuilds.cancel(NAME).await.unwrap();
+    until(&rebuilds, State::Cancelled).await;
+    lamps.turn(0..60).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    for _ in 0..10 {
+        lamps.turn(0..60).await;
+    }
+    let running = lamps.start(&projection);
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    assert!(matches!(rebuilds.pause(NAME).await, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })));
+    rebuilds.start(NAME, Start { events_per_second: 100, hold: true, ..Start::default() }).await.unwrap();
+    let again = rebuilds.start(NAME, Start::default()).await;
+    assert!(matches!(again, Err(Error::Rebuild { refusal: Refusal::UnderWay(_), .. })), "{again:?}");
+    until(&rebuilds, State::Applying).await;
+    rebuilds.pause(NAME).await.unwrap();
+    // Whoever was under way has come to rest when two looks find the same.
+    let before = std::sync::Mutex::new(Vec::new());
+    eventually("rest", async || {
+        tokio::time::sleep(Duration::from_millis(1_200)).await;
+        let at = lamps.positions("lamps@2").await;
+        std::mem::replace(&mut *before.lock().unwrap(), at.clone()) == at
+    })
+    .await;
+    let before = before.into_inner().unwrap();
+    assert!(before.iter().map(|at| at.0).sum::<i64>() < 590, "it was held up on the way: {before:?}");
+    let statuses = running.handle.statuses().await.unwrap();
+    let names: Vec<_> = statuses.iter().map(|status| (status.name.as_str(), status.is_live)).collect();
+    assert_eq!(names, [("lamps", true), ("lamps@2", false)]);
+    running.settle().await;
+
+    // Also whoever is started anew holds it up; and goes on when he is told to.
+    running.stop().await;
+    let running = lamps.start(&projection);
+    rebuilds.resume(NAME).await.unwrap();
+    let ready = until(&rebuilds, State::Ready).await;
+    assert!(ready.report.contains("0 lamps differ"), "{}", ready.report);
+    assert_eq!(lamps.shown().await.0, 1);
+    rebuilds.switch(NAME, false).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    lamps.assert_whole(2).await;
+
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }).await.unwrap();
+    until(&rebuilds, State::Ready).await;
+    rebuilds.cancel(NAME).await.unwrap();
+    until(&rebuilds, State::Cancelled).await;
+    lamps.turn(0..60).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+async fn a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_mended(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    for _ in 0..3 {
+        lamps.turn(0..20).await;
+    }
+    projection.faults.lock().unwrap().push((Generation(2), "lamp 7".to_owned(), 2));
+    let running = lamps.start(&projection);
+    let rebuilds = running.handle.rebuilds();
+    running.settle().await;
+    rebuilds.start(NAME, Start::default()).await.unwrap();
+    let failed = until(&rebuilds, State::Failed).await;
+    assert!(failed.report.contains("1 keys are dead"), "{}", failed.report);
+    assert_eq!(lamps.shown().await, (1, lamps.facts().await));
+    let refused = rebuilds.switch(NAME, false).await;
+    assert!(matches!(refused, Err(Error::Rebuild { refusal: Refusal::DeadKeys(1), .. })), "{refused:?}");
+
+    projection.faults.lock().unwrap().clear();
+    let mut tx = lamps.world.db.write(Durability::Full).await.unwrap();
+    let now = lamps.world.clock.now();
+    assert!(parking::redrive(tx.conn(), "lamps@2", "lamp 7", now).await.unwrap());
+    tx.commit().await.unwrap();
+    rebuilds.resume(NAME).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    running.settle().await;
+    running.stop().await;
+    assert!(lamps.world.parked().await.is_empty());
+    lamps.assert_whole(2).await;
+}
+
+async fn two_processes_share_a_rebuild(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let (one, two) = (Projection::new(), Projection::new());
+    for _ in 0..10 {
+        lamps.turn(0..60).await;
+    }
+    let first = lamps.start(&one);
+    let second = lamps.start_on(lamps.world.reopen().await, &two, quick(2));
+    first.settle().await;
+    let (stop, writing) = load(&lamps);
+    let rebuilds = first.handle.rebuilds();
+    rebuilds.start(NAME, Start { events_per_second: 600, ..Start::default() }).await.unwrap();
+    until(&rebuilds, State::Applying).await;
+    // Whoever leads may be the one that ends here; the other one takes over.
+    first.stop().await;
+    until(&rebuilds, State::Done).await;
+    stop.store(true, Ordering::SeqCst);
+    writing.await.unwrap();
+    second.settle().await;
+    second.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+async fn what_differs_from_facts_is_not_given_to_readers_unless_forced(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    lamps.turn(0..20).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }).await.unwrap();
+    until(&rebuilds, State::Ready).await;
+    lamps.world.execute("UPDATE lamp_view SET effects = 9 WHERE generation = 2 AND name = 'lamp 3'").await;
+    rebuilds.switch(NAME, false).await.unwrap();
+    let failed = until(&rebuilds, State::Failed).await;
+    assert_eq!(failed.report, "1 lamps differ");
+    assert_eq!(lamps.shown().await.0, 1);
+    rebuilds.switch(NAME, true).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    assert_eq!(lamps.shown().await.0, 2);
+    running.stop().await;
+}
+
+async fn a_replay_in_place_applies_what_was_missed_and_nothing_twice(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    for _ in 0..3 {
+        lamps.turn(0..20).await;
+    }
+    running.settle().await;
+    lamps.world.execute("DELETE FROM lamp_view WHERE name = 'lamp 5'").await;
+    let (stop, writing) = load(&lamps);
+    let rebuilds = running.handle.rebuilds();
+    let wish = Wish { in_place: true, ..Wish::default() };
+    rebuilds.start(NAME, Start { wish, ..Start::default() }).await.unwrap();
+    let before = lamps.facts().await;
+    until(&rebuilds, State::Done).await;
+    stop.store(true, Ordering::SeqCst);
+    writing.await.unwrap();
+    running.settle().await;
+    running.stop().await;
+    assert!(lamps.shown().await.1["lamp 5"] >= 3, "{before:?}");
+    let odd = "SELECT COUNT(*) FROM lamp_view WHERE effects <> version OR generation <> 1";
+    assert_eq!(lamps.world.count(odd).await, 0);
+}
+
+async fn a_process_that_writes_to_the_old_generation_after_the_switch_leaves_nothing(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let (stale, fresh) = (Projection::new(), Projection::new());
+    lamps.turn(0..60).await;
+    let first = lamps.start_on(lamps.world.reopen().await, &stale, quick(2));
+    let second = lamps.start(&fresh);
+    first.settle().await;
+    let rebuilds = second.handle.rebuilds();
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }).await.unwrap();
+    until(&rebuilds, State::Ready).await;
+    // Both hang in the middle of a transaction on generation 1, and readers are given the next one meanwhile.
+    let held = (stale.gate.lock().await, fresh.gate.lock().await);
+    lamps.turn(0..60).await;
+    rebuilds.switch(NAME, false).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    drop(held);
+    lamps.turn(0..60).await;
+    first.settle().await;
+    second.settle().await;
+    first.stop().await;
+    second.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_be_rebuilt_says_so() {
+    let world = crate::world::World::new().await;
+    let running = world.start(&Recorder::new("recorder"), quick(1));
+    let rebuilds = running.handle.rebuilds();
+    let refusal = async |projector: &str, wish: Wish| {
+        let refused = rebuilds.start(projector, Start { wish, ..Start::default() }).await;
+        match refused {
+            Err(Error::Rebuild { refusal, .. }) => refusal,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refusal("nobody", Wish::default()).await, Refusal::UnknownProjector);
+    assert_eq!(refusal("recorder", Wish::default()).await, Refusal::NotRebuildable);
+    assert_eq!(refusal("recorder", Wish { in_place: true, ..Wish::default() }).await, Refusal::NotReplayable);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_begins_at_an_offset_or_a_time_and_ends_where_it_is_told_to() {
+    let lamps = Arc::new(Lamps::on(Engine::Sqlite).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    lamps.turn(0..20).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let later = lamps.world.clock.now();
+    lamps.turn(20..40).await;
+    running.settle().await;
+    lamps.world.execute("DELETE FROM lamp_view").await;
+    let rebuilds = running.handle.rebuilds();
+    let replay = async |source: Source, until_: Option<Source>| {
+        let wish = Wish { source, until: until_, in_place: true };
+        rebuilds.start(NAME, Start { wish, ..Start::default() }).await.unwrap();
+        until(&rebuilds, State::Done).await;
+        lamps.shown().await.1.len()
+    };
+    assert_eq!(replay(Source::Offset(31), Some(Source::Offset(36))).await, 5);
+    assert_eq!(replay(Source::Time(later), None).await, 20);
+    assert_eq!(replay(Source::Beginning, Some(Source::Time(later))).await, 40);
+    assert_eq!(replay(Source::Time(Timestamp(i64::MAX / 2)), None).await, 40);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_goes_from_the_log_that_what_is_built_needs() {
+    let lamps = Arc::new(Lamps::on(Engine::Sqlite).await);
+    let projection = Projection::new();
+    lamps.turn(0..60).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    rebuilds.start(NAME, Start::default()).await.unwrap();
+    rebuilds.pause(NAME).await.unwrap();
+    rebuilds.resume(NAME).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    // The old one's position is gone, and holds nothing up; nor is the live one taken for unknown.
+    lamps.turn(0..60).await;
+    running.settle().await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let options = retention::Options {
+        keep_events: Some(Duration::from_millis(1)),
+        keep_answers: Duration::from_secs(1),
+        round_gap: Duration::from_secs(1),
+        projectors: vec![NAME],
+    };
+    let retention = Retention::new(lamps.world.db.clone(), lamps.world.clock.clone(), options);
+    assert_eq!(retention.round().await.unwrap(), 120);
+
+    lamps.turn(0..60).await;
+    running.settle().await;
+    let held = Start { hold: true, events_per_second: 1, ..Start::default() };
+    rebuilds
+        .start(NAME, Start { wish: Wish { source: Source::Offset(121), ..Wish::default() }, ..held })
+        .await
+        .unwrap();
+    until(&rebuilds, State::Applying).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let gone = retention.round().await.unwrap();
+    assert!(gone < 60, "{gone} went, and what is built has applied a few");
+    assert_eq!(lamps.positions("lamps").await, Vec::<Offset>::new());
+    running.stop().await;
+}
