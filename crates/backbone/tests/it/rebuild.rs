@@ -145,6 +145,9 @@ async fn from_facts_there_is_neither_gap_nor_double(engine: Engine) {
         .await;
     running.stop().await;
     let running = lamps.start(&projection);
+    until(&rebuilds, State::Applying).await;
+    // Lamps are turned faster than it was allowed to go.
+    rebuilds.resume(NAME, Some(0)).await.unwrap();
     let rebuilt = until(&rebuilds, State::Done).await;
     assert!(rebuilt.is_from_facts());
     assert_eq!(rebuilt.seeded, 60);
@@ -225,7 +228,7 @@ async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
     // Also whoever is started anew holds it up; and goes on when he is told to.
     running.stop().await;
     let running = lamps.start(&projection);
-    rebuilds.resume(NAME).await.unwrap();
+    rebuilds.resume(NAME, None).await.unwrap();
     let ready = until(&rebuilds, State::Ready).await;
     assert!(ready.report.contains("0 lamps differ"), "{}", ready.report);
     assert_eq!(lamps.shown().await.0, 1);
@@ -265,7 +268,7 @@ async fn a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_men
     let now = lamps.world.clock.now();
     assert!(parking::redrive(tx.conn(), "lamps@2", "lamp 7", now).await.unwrap());
     tx.commit().await.unwrap();
-    rebuilds.resume(NAME).await.unwrap();
+    rebuilds.resume(NAME, None).await.unwrap();
     until(&rebuilds, State::Done).await;
     running.settle().await;
     running.stop().await;
@@ -417,7 +420,7 @@ async fn nothing_goes_from_the_log_that_what_is_built_needs() {
     let rebuilds = running.handle.rebuilds();
     rebuilds.start(NAME, Start::default()).await.unwrap();
     rebuilds.pause(NAME).await.unwrap();
-    rebuilds.resume(NAME).await.unwrap();
+    rebuilds.resume(NAME, None).await.unwrap();
     until(&rebuilds, State::Done).await;
     // The old one's position is gone, and holds nothing up; nor is the live one taken for unknown.
     lamps.turn(0..60).await;

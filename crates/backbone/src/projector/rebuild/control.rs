@@ -205,17 +205,21 @@ impl Rebuilds {
         self.change(projector, pause).await
     }
 
-    /// Goes on with one that was held up; one that failed is checked again.
+    /// Goes on with one that was held up, at another pace if one is given; one that failed is checked again.
     ///
     /// # Errors
     /// [`Error::Rebuild`] when none is under way.
-    pub async fn resume(&self, projector: &str) -> Result<Rebuild> {
-        let resume = |rebuild: &Rebuild| match rebuild.state {
-            State::Failed => {
-                let state = if rebuild.noted.parts.is_empty() { State::Wished } else { State::Applying };
-                Ok(vec![("is_paused", 0.into()), ("state", state.name().into()), ("report", "".into())])
+    pub async fn resume(&self, projector: &str, events_per_second: Option<u64>) -> Result<Rebuild> {
+        let resume = |rebuild: &Rebuild| {
+            let mut columns: Vec<(&'static str, Value)> = vec![("is_paused", 0.into())];
+            if let Some(limit) = events_per_second {
+                columns.push(("events_per_second", i64::try_from(limit).unwrap_or(i64::MAX).into()));
             }
-            _ => Ok(vec![("is_paused", 0.into())]),
+            if rebuild.state == State::Failed {
+                let state = if rebuild.noted.parts.is_empty() { State::Wished } else { State::Applying };
+                columns.extend([("state", state.name().into()), ("report", "".into())]);
+            }
+            Ok(columns)
         };
         self.change(projector, resume).await
     }
