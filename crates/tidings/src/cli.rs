@@ -9,6 +9,7 @@ mod logging;
 mod login_link;
 mod operator;
 mod parked;
+mod rebuild;
 mod roles;
 mod table;
 mod token;
@@ -72,6 +73,9 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Show how far the relay and each projector are
     Lag(lag::LagArgs),
+    /// Build a projection anew, beside the one that is read
+    #[command(subcommand)]
+    Rebuild(rebuild::RebuildCommand),
     /// Look at events
     #[command(subcommand)]
     Events(events::EventsCommand),
@@ -158,6 +162,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Import(command) => return import::run(&config, command).await,
         Command::Verify(arguments) => return verify::run(&config, &arguments).await,
         Command::Lag(arguments) => lag::run(&config, &arguments).await?,
+        Command::Rebuild(command) => rebuild::run(&config, command).await?,
         Command::Events(command) => events::run(&config, command).await?,
         Command::Parked(command) => parked::run(&config, command).await?,
         Command::Audit(arguments) => audit::run(&config, &arguments).await?,

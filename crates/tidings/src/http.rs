@@ -22,6 +22,7 @@ mod ops;
 mod page;
 mod parking;
 mod problem;
+mod rebuild;
 mod relation;
 mod request_id;
 mod router;

@@ -9,6 +9,7 @@
 //! - [`store`]: the data folder, shared by all commands.
 //! - [`ledgers`]: what writes.
 //! - [`load`]: many follows through the ledgers; [`follows_csv`] reads them from a file.
+//! - [`rebuilds`]: projections built anew, as operators ask for and see them.
 //! - [`auth`]: who is asking.
 //! - [`http`]: the routes.
 //! - [`serve`]: the server, started and ended in order.
@@ -24,6 +25,7 @@ pub mod follows_csv;
 pub mod http;
 pub mod ledgers;
 pub mod load;
+pub mod rebuilds;
 pub mod serve;
 pub mod store;
 

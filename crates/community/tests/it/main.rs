@@ -11,6 +11,7 @@ mod in_common;
 mod lists;
 mod model;
 mod projector;
+mod rebuild;
 mod redis;
 mod registry;
 mod top_page;

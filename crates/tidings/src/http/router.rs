@@ -16,7 +16,7 @@ use super::{
     edge::{self, Edge},
     flow, health, parking,
     problem::{Name, Problem},
-    relation,
+    rebuild, relation,
     state::AppState,
     user,
 };
@@ -66,6 +66,11 @@ pub(super) fn declared() -> Vec<Declared> {
         api(Admin, routes!(parking::redrive)),
         api(Admin, routes!(parking::discard)),
         api(Admin, routes!(audit::audit)),
+        api(Admin, routes!(rebuild::rebuilds, rebuild::start)),
+        api(Admin, routes!(rebuild::pause)),
+        api(Admin, routes!(rebuild::resume)),
+        api(Admin, routes!(rebuild::switch)),
+        api(Admin, routes!(rebuild::cancel)),
         api(Admin, routes!(health::metrics)), // Open where `http.metrics_public` says so.
         // For everybody
         api(Open, routes!(health::live)),

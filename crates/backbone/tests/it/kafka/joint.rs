@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use tidings_backbone::{
     Conn,
     log::Recorded,
-    projector::{ApplyError, Options, Projector, Runtime},
+    projector::{ApplyError, Options, Projector, Runtime, Target},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -36,12 +36,12 @@ impl Projector for Watching {
         self.inner.event_types()
     }
 
-    async fn apply(&self, batch: &[Recorded], conn: Conn<'_>) -> Result<(), ApplyError> {
+    async fn apply(&self, batch: &[Recorded], target: Target, conn: Conn<'_>) -> Result<(), ApplyError> {
         let mut offsets = HashSet::new();
         if !batch.iter().all(|recorded| offsets.insert(recorded.offset)) {
             self.was_joint.store(true, Ordering::SeqCst);
         }
-        self.inner.apply(batch, conn).await
+        self.inner.apply(batch, target, conn).await
     }
 }
 
