@@ -9,6 +9,7 @@ mod freeze;
 mod import;
 #[cfg(feature = "failpoints")]
 mod points;
+mod rebuild;
 mod shutdown;
 mod under_load;
 

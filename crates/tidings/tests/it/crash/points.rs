@@ -49,3 +49,23 @@ async fn a_projector_that_dies_before_its_commit_applies_its_batch_once() {
 async fn a_projector_that_dies_after_its_commit_does_not_apply_its_batch_again() {
     dies_at("projector-after-commit").await;
 }
+
+#[tokio::test]
+async fn a_rebuild_that_dies_at_any_of_its_points_goes_on_from_there() {
+    let world = world(&[("rate.follow_capacity", "1000000")]).await;
+    let mut togglers = Togglers::new(&world, 1..=12, &[], &mut random::generator("rebuild points")).await;
+    for point in ["rebuild-before-seed-commit", "rebuild-before-switch", "rebuild-after-switch"] {
+        world.drain().await;
+        assert!(world.stop().await.success());
+        world.start_on_conditions(&[("FAILPOINTS", &format!("{point}=return"))]).await;
+        let rebuilt = async |_: &_| {
+            world.run(&["rebuild", "start", "relation", "--from", "facts"]).await;
+            aborts_and_begins_again(&world).await;
+            super::rebuild::until(&world, "done", |status| status["state"] == "done").await;
+        };
+        togglers.toggle_during(rebuilt).await;
+        togglers.everything_acknowledged_holds().await;
+    }
+    let users: Vec<u64> = (1..=12).collect();
+    nothing_is_lost_or_doubled(&world, &togglers.versions(), &users).await;
+}
