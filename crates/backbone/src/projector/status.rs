@@ -140,11 +140,13 @@ pub struct Handle {
     log: Log,
     clock: Clock,
     registered: Arc<Mutex<BTreeMap<&'static str, Registered>>>,
+    /// Generations whose gauges were published while they were built, by their name in metrics.
+    measured: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Handle {
     pub(super) fn new(db: Db, log: Log, clock: Clock) -> Self {
-        Self { db, log, clock, registered: Arc::default() }
+        Self { db, log, clock, registered: Arc::default(), measured: Arc::default() }
     }
 
     pub(super) fn register(&self, projector: Arc<dyn Projector>, parts: Vec<Part>) -> Tasks {
@@ -232,13 +234,21 @@ impl Handle {
 
     /// Publishes the gauges of every projector; called when metrics are scraped.
     pub async fn publish_gauges(&self) -> Result<()> {
-        for status in self.statuses().await? {
+        let statuses = self.statuses().await?;
+        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is built no longer is behind nothing.
+        measured.iter().for_each(|name| telemetry::projector_lag(name, 0, 0.0));
+        measured.iter().for_each(|name| telemetry::parked_keys(name, 0, 0));
+        for status in statuses {
             let age_seconds = status.oldest_age_ms.unwrap_or(0) as f64 / 1000.0;
             // Each rebuild has another number; metrics have one name for all of them.
             let next = format!("{}@next", plain(&status.name));
             let name = if status.is_live { &status.name } else { &next };
             telemetry::projector_lag(name, status.lag_events, age_seconds);
             telemetry::parked_keys(name, status.retrying_keys, status.dead_keys);
+            if !status.is_live {
+                measured.insert(next);
+            }
         }
         Ok(())
     }

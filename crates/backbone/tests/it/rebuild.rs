@@ -291,6 +291,7 @@ async fn two_processes_share_a_rebuild(engine: Engine) {
     until(&rebuilds, State::Applying).await;
     // Whoever leads may be the one that ends here; the other one takes over.
     first.stop().await;
+    rebuilds.resume(NAME, Some(0)).await.unwrap();
     until(&rebuilds, State::Done).await;
     stop.store(true, Ordering::SeqCst);
     writing.await.unwrap();
