@@ -11,7 +11,7 @@ use std::{
 };
 
 use tidings_backbone::{
-    Durability, Error,
+    Error,
     log::Offset,
     parking,
     projector::{
@@ -23,7 +23,7 @@ use tidings_backbone::{
 use tidings_event::Timestamp;
 use tidings_testkit::{database::Engine, on_every_engine, on_every_server};
 
-use self::lamps::{Lamps, NAME, Projection, rebuild, until};
+use self::lamps::{Lamps, NAME, Projection, actor, rebuild, until};
 use crate::{
     kafka::eventually,
     world::{Recorder, quick},
@@ -107,7 +107,7 @@ async fn a_rebuild_that_is_stopped_again_and_again_ends_exact(engine: Engine) {
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
     let start = Start { events_per_second: 900, ..Start::default() };
-    rebuilds.start(NAME, start).await.unwrap();
+    rebuilds.start(NAME, start, &actor()).await.unwrap();
     running.stop().await;
     let (stop, writing) = load(&lamps);
     for _ in 0..3 {
@@ -139,7 +139,7 @@ async fn from_facts_there_is_neither_gap_nor_double(engine: Engine) {
     let (stop, writing) = load(&lamps);
     let wish = Wish { source: Source::Facts, ..Wish::default() };
     let rebuilds = running.handle.rebuilds();
-    rebuilds.start(NAME, Start { wish, events_per_second: 60, hold: false }).await.unwrap();
+    rebuilds.start(NAME, Start { wish, events_per_second: 60, hold: false }, &actor()).await.unwrap();
     until(&rebuilds, State::Seeding).await;
     eventually("half of it", async || rebuilds.find(NAME).await.unwrap().is_some_and(|rebuild| rebuild.seeded > 20))
         .await;
@@ -147,7 +147,7 @@ async fn from_facts_there_is_neither_gap_nor_double(engine: Engine) {
     let running = lamps.start(&projection);
     until(&rebuilds, State::Applying).await;
     // Lamps are turned faster than it was allowed to go.
-    rebuilds.resume(NAME, Some(0)).await.unwrap();
+    rebuilds.resume(NAME, Some(0), &actor()).await.unwrap();
     let rebuilt = until(&rebuilds, State::Done).await;
     assert!(rebuilt.is_from_facts());
     assert_eq!(rebuilt.seeded, 60);
@@ -182,12 +182,12 @@ async fn where_the_log_no_longer_reaches_back_it_is_made_from_facts(engine: Engi
     let running = lamps.start(&without);
     let rebuilds = running.handle.rebuilds();
     let facts = Wish { source: Source::Facts, ..Wish::default() };
-    let refused = rebuilds.start(NAME, Start { wish: facts, ..Start::default() }).await.unwrap_err();
+    let refused = rebuilds.start(NAME, Start { wish: facts, ..Start::default() }, &actor()).await.unwrap_err();
     assert!(matches!(refused, Error::Rebuild { refusal: Refusal::NoFacts, .. }), "{refused}");
-    rebuilds.start(NAME, Start::default()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
     let failed = until(&rebuilds, State::Failed).await;
     assert!(failed.report.contains("but the log starts at"), "{}", failed.report);
-    rebuilds.cancel(NAME).await.unwrap();
+    rebuilds.cancel(NAME, &actor()).await.unwrap();
     until(&rebuilds, State::Cancelled).await;
     lamps.turn(0..60).await;
     running.settle().await;
@@ -204,12 +204,12 @@ async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
     let running = lamps.start(&projection);
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
-    assert!(matches!(rebuilds.pause(NAME).await, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })));
-    rebuilds.start(NAME, Start { events_per_second: 100, hold: true, ..Start::default() }).await.unwrap();
-    let again = rebuilds.start(NAME, Start::default()).await;
+    assert!(matches!(rebuilds.pause(NAME, &actor()).await, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })));
+    rebuilds.start(NAME, Start { events_per_second: 100, hold: true, ..Start::default() }, &actor()).await.unwrap();
+    let again = rebuilds.start(NAME, Start::default(), &actor()).await;
     assert!(matches!(again, Err(Error::Rebuild { refusal: Refusal::UnderWay(_), .. })), "{again:?}");
     until(&rebuilds, State::Applying).await;
-    rebuilds.pause(NAME).await.unwrap();
+    rebuilds.pause(NAME, &actor()).await.unwrap();
     // Whoever was under way has come to rest when two looks find the same.
     let before = std::sync::Mutex::new(Vec::new());
     eventually("rest", async || {
@@ -228,17 +228,17 @@ async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
     // Also whoever is started anew holds it up; and goes on when he is told to.
     running.stop().await;
     let running = lamps.start(&projection);
-    rebuilds.resume(NAME, None).await.unwrap();
+    rebuilds.resume(NAME, None, &actor()).await.unwrap();
     let ready = until(&rebuilds, State::Ready).await;
     assert!(ready.report.contains("0 lamps differ"), "{}", ready.report);
     assert_eq!(lamps.shown().await.0, 1);
-    rebuilds.switch(NAME, false).await.unwrap();
+    rebuilds.switch(NAME, false, &actor()).await.unwrap();
     until(&rebuilds, State::Done).await;
     lamps.assert_whole(2).await;
 
-    rebuilds.start(NAME, Start { hold: true, ..Start::default() }).await.unwrap();
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor()).await.unwrap();
     until(&rebuilds, State::Ready).await;
-    rebuilds.cancel(NAME).await.unwrap();
+    rebuilds.cancel(NAME, &actor()).await.unwrap();
     until(&rebuilds, State::Cancelled).await;
     lamps.turn(0..60).await;
     running.settle().await;
@@ -256,19 +256,17 @@ async fn a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_men
     let running = lamps.start(&projection);
     let rebuilds = running.handle.rebuilds();
     running.settle().await;
-    rebuilds.start(NAME, Start::default()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
     let failed = until(&rebuilds, State::Failed).await;
     assert!(failed.report.contains("1 keys are dead"), "{}", failed.report);
     assert_eq!(lamps.shown().await, (1, lamps.facts().await));
-    let refused = rebuilds.switch(NAME, false).await;
+    let refused = rebuilds.switch(NAME, false, &actor()).await;
     assert!(matches!(refused, Err(Error::Rebuild { refusal: Refusal::DeadKeys(1), .. })), "{refused:?}");
 
     projection.faults.lock().unwrap().clear();
-    let mut tx = lamps.world.db.write(Durability::Full).await.unwrap();
-    let now = lamps.world.clock.now();
-    assert!(parking::redrive(tx.conn(), "lamps@2", "lamp 7", now).await.unwrap());
-    tx.commit().await.unwrap();
-    rebuilds.resume(NAME, None).await.unwrap();
+    let filter = parking::Filter::one("lamps@2", "lamp 7");
+    lamps.world.redrive(&parking::Redrive { filter, ..Default::default() }).await.unwrap();
+    rebuilds.resume(NAME, None, &actor()).await.unwrap();
     until(&rebuilds, State::Done).await;
     running.settle().await;
     running.stop().await;
@@ -287,11 +285,11 @@ async fn two_processes_share_a_rebuild(engine: Engine) {
     first.settle().await;
     let (stop, writing) = load(&lamps);
     let rebuilds = first.handle.rebuilds();
-    rebuilds.start(NAME, Start { events_per_second: 600, ..Start::default() }).await.unwrap();
+    rebuilds.start(NAME, Start { events_per_second: 600, ..Start::default() }, &actor()).await.unwrap();
     until(&rebuilds, State::Applying).await;
     // Whoever leads may be the one that ends here; the other one takes over.
     first.stop().await;
-    rebuilds.resume(NAME, Some(0)).await.unwrap();
+    rebuilds.resume(NAME, Some(0), &actor()).await.unwrap();
     until(&rebuilds, State::Done).await;
     stop.store(true, Ordering::SeqCst);
     writing.await.unwrap();
@@ -307,14 +305,14 @@ async fn what_differs_from_facts_is_not_given_to_readers_unless_forced(engine: E
     let running = lamps.start(&projection);
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
-    rebuilds.start(NAME, Start { hold: true, ..Start::default() }).await.unwrap();
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor()).await.unwrap();
     until(&rebuilds, State::Ready).await;
     lamps.world.execute("UPDATE lamp_view SET effects = 9 WHERE generation = 2 AND name = 'lamp 3'").await;
-    rebuilds.switch(NAME, false).await.unwrap();
+    rebuilds.switch(NAME, false, &actor()).await.unwrap();
     let failed = until(&rebuilds, State::Failed).await;
     assert_eq!(failed.report, "1 lamps differ");
     assert_eq!(lamps.shown().await.0, 1);
-    rebuilds.switch(NAME, true).await.unwrap();
+    rebuilds.switch(NAME, true, &actor()).await.unwrap();
     until(&rebuilds, State::Done).await;
     assert_eq!(lamps.shown().await.0, 2);
     running.stop().await;
@@ -332,7 +330,7 @@ async fn a_replay_in_place_applies_what_was_missed_and_nothing_twice(engine: Eng
     let (stop, writing) = load(&lamps);
     let rebuilds = running.handle.rebuilds();
     let wish = Wish { in_place: true, ..Wish::default() };
-    rebuilds.start(NAME, Start { wish, ..Start::default() }).await.unwrap();
+    rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor()).await.unwrap();
     let before = lamps.facts().await;
     until(&rebuilds, State::Done).await;
     stop.store(true, Ordering::SeqCst);
@@ -352,12 +350,12 @@ async fn a_process_that_writes_to_the_old_generation_after_the_switch_leaves_not
     let second = lamps.start(&fresh);
     first.settle().await;
     let rebuilds = second.handle.rebuilds();
-    rebuilds.start(NAME, Start { hold: true, ..Start::default() }).await.unwrap();
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor()).await.unwrap();
     until(&rebuilds, State::Ready).await;
     // Both hang in the middle of a transaction on generation 1, and readers are given the next one meanwhile.
     let held = (stale.gate.lock().await, fresh.gate.lock().await);
     lamps.turn(0..60).await;
-    rebuilds.switch(NAME, false).await.unwrap();
+    rebuilds.switch(NAME, false, &actor()).await.unwrap();
     until(&rebuilds, State::Done).await;
     drop(held);
     lamps.turn(0..60).await;
@@ -374,7 +372,7 @@ async fn who_cannot_be_rebuilt_says_so() {
     let running = world.start(&Recorder::new("recorder"), quick(1));
     let rebuilds = running.handle.rebuilds();
     let refusal = async |projector: &str, wish: Wish| {
-        let refused = rebuilds.start(projector, Start { wish, ..Start::default() }).await;
+        let refused = rebuilds.start(projector, Start { wish, ..Start::default() }, &actor()).await;
         match refused {
             Err(Error::Rebuild { refusal, .. }) => refusal,
             other => panic!("{other:?}"),
@@ -400,7 +398,7 @@ async fn a_rebuild_begins_at_an_offset_or_a_time_and_ends_where_it_is_told_to() 
     let rebuilds = running.handle.rebuilds();
     let replay = async |source: Source, until_: Option<Source>| {
         let wish = Wish { source, until: until_, in_place: true };
-        rebuilds.start(NAME, Start { wish, ..Start::default() }).await.unwrap();
+        rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor()).await.unwrap();
         until(&rebuilds, State::Done).await;
         lamps.shown().await.1.len()
     };
@@ -419,9 +417,9 @@ async fn nothing_goes_from_the_log_that_what_is_built_needs() {
     let running = lamps.start(&projection);
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
-    rebuilds.start(NAME, Start::default()).await.unwrap();
-    rebuilds.pause(NAME).await.unwrap();
-    rebuilds.resume(NAME, None).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    rebuilds.pause(NAME, &actor()).await.unwrap();
+    rebuilds.resume(NAME, None, &actor()).await.unwrap();
     until(&rebuilds, State::Done).await;
     // The old one's position is gone, and holds nothing up; nor is the live one taken for unknown.
     lamps.turn(0..60).await;
@@ -430,6 +428,7 @@ async fn nothing_goes_from_the_log_that_what_is_built_needs() {
     let options = retention::Options {
         keep_events: Some(Duration::from_millis(1)),
         keep_answers: Duration::from_secs(1),
+        keep_audit: Some(Duration::from_secs(1)),
         round_gap: Duration::from_secs(1),
         projectors: vec![NAME],
     };
@@ -440,7 +439,7 @@ async fn nothing_goes_from_the_log_that_what_is_built_needs() {
     running.settle().await;
     let held = Start { hold: true, events_per_second: 1, ..Start::default() };
     rebuilds
-        .start(NAME, Start { wish: Wish { source: Source::Offset(121), ..Wish::default() }, ..held })
+        .start(NAME, Start { wish: Wish { source: Source::Offset(121), ..Wish::default() }, ..held }, &actor())
         .await
         .unwrap();
     until(&rebuilds, State::Applying).await;

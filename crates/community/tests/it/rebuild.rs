@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::{prelude::*, strategy::ValueTree};
 use tidings_backbone::{
     Durability,
+    audit::Actor,
     log::{Log, Offset, Part},
     projector::{
         Generation, Options, Projector, Runtime, Target, position,
@@ -241,7 +242,7 @@ async fn a_corrupted_mirror_is_right_after_a_rebuild_under_load() {
     assert!(world.verify().await.total() > 100);
 
     let rebuilds = handle.rebuilds();
-    rebuilds.start(NAME, Start::default()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &Actor::new("cli:ada")).await.unwrap();
     let mut round = 0;
     let done = loop {
         world.tick(1);

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tidings_backbone::projector::rebuild::{Rebuild, Rebuilds};
 
-use super::{print, table::table};
+use super::{operator, print, table::table};
 use crate::{
     Error, Result,
     config::Config,
@@ -105,22 +105,25 @@ pub(super) async fn run(config: &Config, command: RebuildCommand) -> Result<()> 
 }
 
 async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Result<String> {
+    let actor = operator::actor();
     let (rebuild, json, done) = match command {
         RebuildCommand::Status(arguments) => {
             let views = rebuilds::views(rebuilds, store.clock.now()).await?;
             return Ok(if arguments.json { json!({ "rebuilds": views }).to_string() } else { as_table(&views) });
         }
         RebuildCommand::Start(arguments) => start(rebuilds, &arguments).await?,
-        RebuildCommand::Pause(PlainArgs { projector, json }) => (rebuilds.pause(&projector).await?, json, "is held up"),
+        RebuildCommand::Pause(PlainArgs { projector, json }) => {
+            (rebuilds.pause(&projector, &actor).await?, json, "is held up")
+        }
         RebuildCommand::Resume(ResumeArgs { plain: PlainArgs { projector, json }, events_per_second }) => {
-            (rebuilds.resume(&projector, events_per_second).await?, json, "goes on")
+            (rebuilds.resume(&projector, events_per_second, &actor).await?, json, "goes on")
         }
         RebuildCommand::Switch(SwitchArgs { plain: PlainArgs { projector, json }, force }) => {
             let done = "is checked again, and readers are given it if it is right";
-            (rebuilds.switch(&projector, force).await?, json, done)
+            (rebuilds.switch(&projector, force, &actor).await?, json, done)
         }
         RebuildCommand::Cancel(PlainArgs { projector, json }) => {
-            (rebuilds.cancel(&projector).await?, json, "is given up; what was built is removed")
+            (rebuilds.cancel(&projector, &actor).await?, json, "is given up; what was built is removed")
         }
     };
     let (projector, generation) = (rebuild.projector.clone(), rebuild.generation);
@@ -140,7 +143,7 @@ async fn start(rebuilds: &Rebuilds, arguments: &StartArgs) -> Result<(Rebuild, b
         (rebuilds.would_start(projector, start).await?, *json, "would be begun")
     } else {
         let done = "begins within a second of a running `tidings serve` or `tidings project`";
-        (rebuilds.start(projector, start).await?, *json, done)
+        (rebuilds.start(projector, start, &operator::actor()).await?, *json, done)
     })
 }
 

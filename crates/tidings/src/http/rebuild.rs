@@ -1,8 +1,15 @@
 //! Routes of the operator: rebuilds of projections.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::{Extension, State},
+    http::StatusCode,
+};
 use serde::Deserialize;
-use tidings_backbone::projector::rebuild::{Rebuild, Refusal};
+use tidings_backbone::{
+    audit::Actor,
+    projector::rebuild::{Rebuild, Refusal},
+};
 use utoipa::ToSchema;
 
 use super::{
@@ -12,7 +19,10 @@ use super::{
     problem::{Name, Problem},
     state::{App, AppState},
 };
-use crate::rebuilds::{self, RebuildView};
+use crate::{
+    auth::Identity,
+    rebuilds::{self, RebuildView},
+};
 
 /// What is to be rebuilt, and how.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -69,6 +79,7 @@ pub(super) async fn rebuilds(State(app): State<AppState>, _: NoQuery) -> Result<
 )]
 pub(super) async fn start(
     State(app): State<AppState>,
+    Extension(identity): Extension<Identity>,
     _: NoQuery,
     body::Json(new): body::Json<NewRebuild>,
 ) -> Result<(StatusCode, Json<RebuildView>), Problem> {
@@ -79,7 +90,7 @@ pub(super) async fn start(
     let rebuilds = app.projectors.rebuilds();
     let begun = match dry_run {
         true => rebuilds.would_start(&projector, start).await,
-        false => rebuilds.start(&projector, start).await,
+        false => rebuilds.start(&projector, start, &actor(&identity)).await,
     };
     shown(&app, begun).await
 }
@@ -92,10 +103,11 @@ pub(super) async fn start(
 )]
 pub(super) async fn pause(
     State(app): State<AppState>,
+    Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     _: NoQuery,
 ) -> Result<(StatusCode, Json<RebuildView>), Problem> {
-    shown(&app, app.projectors.rebuilds().pause(&text).await).await
+    shown(&app, app.projectors.rebuilds().pause(&text, &actor(&identity)).await).await
 }
 
 /// Go on with a rebuild
@@ -111,12 +123,13 @@ pub(super) async fn pause(
 )]
 pub(super) async fn resume(
     State(app): State<AppState>,
+    Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     mut query: Query,
 ) -> Result<(StatusCode, Json<RebuildView>), Problem> {
     let limit = query.number("events_per_second", 0..=u32::MAX)?.map(u64::from);
     query.end()?;
-    shown(&app, app.projectors.rebuilds().resume(&text, limit).await).await
+    shown(&app, app.projectors.rebuilds().resume(&text, limit, &actor(&identity)).await).await
 }
 
 /// Give readers what is built
@@ -132,12 +145,13 @@ pub(super) async fn resume(
 )]
 pub(super) async fn switch(
     State(app): State<AppState>,
+    Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     mut query: Query,
 ) -> Result<(StatusCode, Json<RebuildView>), Problem> {
     let force = query.flag("force")?;
     query.end()?;
-    shown(&app, app.projectors.rebuilds().switch(&text, force).await).await
+    shown(&app, app.projectors.rebuilds().switch(&text, force, &actor(&identity)).await).await
 }
 
 /// Give a rebuild up
@@ -150,10 +164,15 @@ pub(super) async fn switch(
 )]
 pub(super) async fn cancel(
     State(app): State<AppState>,
+    Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     _: NoQuery,
 ) -> Result<(StatusCode, Json<RebuildView>), Problem> {
-    shown(&app, app.projectors.rebuilds().cancel(&text).await).await
+    shown(&app, app.projectors.rebuilds().cancel(&text, &actor(&identity)).await).await
+}
+
+fn actor(identity: &Identity) -> Actor {
+    Actor::new(&identity.subject)
 }
 
 async fn shown(

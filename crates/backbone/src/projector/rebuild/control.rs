@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use super::store::{self, Noted, Rebuild, Source, State, Wish};
 use crate::{
     Clock, Conn, Db, Durability, Error, Result,
+    audit::{self, Actor, Entry},
     db::Value,
     log::{Log, Offset},
     parking,
@@ -100,15 +101,16 @@ impl Rebuilds {
         Ok(rebuild.parts().iter().map(position).collect())
     }
 
-    /// Asks for a rebuild. Processes that run the projector begin with it within a second.
+    /// Asks for a rebuild, in the name of `actor`. Processes that run the projector begin with it within a second.
     ///
     /// # Errors
     /// [`Error::Rebuild`] when it cannot be done, or another one is under way.
-    pub async fn start(&self, projector: &str, start: Start) -> Result<Rebuild> {
+    pub async fn start(&self, projector: &str, start: Start, actor: &Actor) -> Result<Rebuild> {
         self.look_over(projector, &start)?;
         let mut tx = self.db.write(Durability::Full).await?;
         let rebuild = self.prepare(&mut tx.conn(), projector, start).await?;
         store::insert(&mut tx.conn(), &rebuild).await?;
+        self.note(&mut tx.conn(), "rebuild.start", &rebuild, actor).await?;
         tx.commit().await?;
         Ok(rebuild)
     }
@@ -197,19 +199,19 @@ impl Rebuilds {
     ///
     /// # Errors
     /// [`Error::Rebuild`] when none is under way that could be held up.
-    pub async fn pause(&self, projector: &str) -> Result<Rebuild> {
+    pub async fn pause(&self, projector: &str, actor: &Actor) -> Result<Rebuild> {
         let pause = |rebuild: &Rebuild| match rebuild.state.can_pause() {
             true => Ok(vec![("is_paused", 1.into())]),
             false => Err(Refusal::NotIn(rebuild.state)),
         };
-        self.change(projector, pause).await
+        self.change(projector, ("rebuild.pause", actor), pause).await
     }
 
     /// Goes on with one that was held up, at another pace if one is given; one that failed is checked again.
     ///
     /// # Errors
     /// [`Error::Rebuild`] when none is under way.
-    pub async fn resume(&self, projector: &str, events_per_second: Option<u64>) -> Result<Rebuild> {
+    pub async fn resume(&self, projector: &str, events_per_second: Option<u64>, actor: &Actor) -> Result<Rebuild> {
         let resume = |rebuild: &Rebuild| {
             let mut columns: Vec<(&'static str, Value)> = vec![("is_paused", 0.into())];
             if let Some(limit) = events_per_second {
@@ -221,7 +223,7 @@ impl Rebuilds {
             }
             Ok(columns)
         };
-        self.change(projector, resume).await
+        self.change(projector, ("rebuild.resume", actor), resume).await
     }
 
     /// Gives readers what is built, once it has caught up and was checked again; with `force` whatever the
@@ -229,7 +231,7 @@ impl Rebuilds {
     ///
     /// # Errors
     /// [`Error::Rebuild`] when none is under way that readers could be given.
-    pub async fn switch(&self, projector: &str, force: bool) -> Result<Rebuild> {
+    pub async fn switch(&self, projector: &str, force: bool, actor: &Actor) -> Result<Rebuild> {
         let dead = match self.find(projector).await? {
             Some(rebuild) => parking::count(self.db.read().await?.conn(), &rebuild.identity()).await?.dead,
             None => 0,
@@ -251,14 +253,14 @@ impl Rebuilds {
             ]),
             state => Err(Refusal::NotIn(state)),
         };
-        self.change(projector, switch).await
+        self.change(projector, ("rebuild.switch", actor), switch).await
     }
 
     /// Gives a rebuild up and removes what was built.
     ///
     /// # Errors
     /// [`Error::Rebuild`] when none is under way, or readers have it already.
-    pub async fn cancel(&self, projector: &str) -> Result<Rebuild> {
+    pub async fn cancel(&self, projector: &str, actor: &Actor) -> Result<Rebuild> {
         let cancel = |rebuild: &Rebuild| match rebuild.state {
             State::Removing => Err(Refusal::NotIn(State::Removing)),
             _ => {
@@ -266,12 +268,13 @@ impl Rebuilds {
                 Ok(vec![("state", State::Cancelling.name().into()), ("removes", removes.into())])
             }
         };
-        self.change(projector, cancel).await
+        self.change(projector, ("rebuild.cancel", actor), cancel).await
     }
 
     async fn change(
         &self,
         projector: &str,
+        (action, actor): (&'static str, &Actor),
         columns: impl Fn(&Rebuild) -> Result<Vec<(&'static str, Value)>, Refusal>,
     ) -> Result<Rebuild> {
         let mut tx = self.db.write(Durability::Full).await?;
@@ -285,8 +288,32 @@ impl Rebuilds {
         };
         store::change(&mut tx.conn(), &rebuild, self.clock.now(), columns).await?;
         let changed = store::find_to_write(&mut tx.conn(), projector).await?;
+        let changed =
+            changed.ok_or_else(|| Error::Invariant { message: "a rebuild went while it was changed".to_owned() })?;
+        self.note(&mut tx.conn(), action, &changed, actor).await?;
         tx.commit().await?;
-        changed.ok_or_else(|| Error::Invariant { message: "a rebuild went while it was changed".to_owned() })
+        Ok(changed)
+    }
+
+    /// Writes to the audit, in the transaction of the action.
+    async fn note(&self, conn: &mut Conn<'_>, action: &'static str, rebuild: &Rebuild, actor: &Actor) -> Result<()> {
+        let details = serde_json::json!({
+            "generation": rebuild.generation.0,
+            "wish": rebuild.wish,
+            "events_per_second": rebuild.events_per_second,
+            "hold": rebuild.is_held,
+            "force": rebuild.is_forced,
+        });
+        let entry = Entry {
+            actor,
+            action,
+            projector: Some(&rebuild.projector),
+            key: None,
+            event_id: None,
+            reason: None,
+            details: details.to_string(),
+        };
+        audit::write(conn, &entry, self.clock.now()).await
     }
 }
 

@@ -12,7 +12,7 @@ use tidings_backbone::{
     Conn,
     log::Recorded,
     parking::{State, Which},
-    projector::{ApplyError, Options, Projector, Runtime},
+    projector::{ApplyError, Options, Projector, Runtime, Target},
 };
 use tidings_testkit::{database::Engine, on_every_engine, on_every_server};
 use tokio::sync::Notify;
@@ -119,8 +119,8 @@ impl Projector for Gate {
         self.recorder.event_types()
     }
 
-    async fn apply(&self, batch: &[Recorded], mut conn: Conn<'_>) -> Result<(), ApplyError> {
-        self.recorder.apply(batch, conn.reborrow()).await?;
+    async fn apply(&self, batch: &[Recorded], target: Target, mut conn: Conn<'_>) -> Result<(), ApplyError> {
+        self.recorder.apply(batch, target, conn.reborrow()).await?;
         let is_meant = batch.iter().any(|recorded| recorded.event.key == self.key);
         if is_meant && self.is_armed.swap(false, Ordering::SeqCst) {
             self.reached.notify_one();

@@ -12,6 +12,7 @@ use std::{
 
 use tidings_backbone::{
     Clock, Conn, Db, Durability, Error, Result,
+    audit::Actor,
     db::Engine as DbEngine,
     log::{KafkaLog, Log, Offset, Part, Recorded},
     outbox,
@@ -167,6 +168,11 @@ impl Lamps {
     }
 }
 
+/// Who asks for it.
+pub(crate) fn actor() -> Actor {
+    Actor::new("cli:ada")
+}
+
 /// Waits until a rebuild is in a state.
 pub(crate) async fn until(rebuilds: &Rebuilds, wanted: State) -> Rebuild {
     let waiting = async {
@@ -186,7 +192,7 @@ pub(crate) async fn until(rebuilds: &Rebuilds, wanted: State) -> Rebuild {
 
 /// Rebuilds from the beginning, to the end.
 pub(crate) async fn rebuild(rebuilds: &Rebuilds) -> Rebuild {
-    rebuilds.start(NAME, Start::default()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
     until(rebuilds, State::Done).await
 }
 
