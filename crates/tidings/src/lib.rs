@@ -12,6 +12,7 @@
 //! - [`auth`]: who is asking.
 //! - [`http`]: the routes.
 //! - [`serve`]: the server, started and ended in order.
+//! - [`telemetry`]: metrics and traces of the process.
 //! - [`demo`]: the server with a generated community.
 //! - [`cli`]: the command line.
 
@@ -26,5 +27,6 @@ pub mod ledgers;
 pub mod load;
 pub mod serve;
 pub mod store;
+pub mod telemetry;
 
 pub use error::{Error, Result};

@@ -43,6 +43,15 @@ pub(super) struct Live {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveParts(Arc<Mutex<BTreeMap<Part, Live>>>);
 
+impl State {
+    const NAMES: [&str; 5] = ["waiting", "running", "backing_off", "stopped", "unregistered"];
+
+    /// As metrics and answers have it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
 impl LiveParts {
     pub(super) fn set(&self, part: &Part, live: Live) {
         let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,6 +101,8 @@ pub struct Status {
     pub parts: Vec<PartStatus>,
     /// Events committed and not yet dealt with.
     pub lag_events: i64,
+    /// Age of the oldest of them, in milliseconds.
+    pub lag_age_ms: Option<i64>,
     /// Age of the oldest event not yet applied, in milliseconds: of those, or of parked ones.
     pub oldest_age_ms: Option<i64>,
     /// Keys that wait for a retry, those that are being redriven included.
@@ -119,11 +130,31 @@ pub struct Handle {
     log: Log,
     clock: Clock,
     registered: Arc<Mutex<BTreeMap<&'static str, Registered>>>,
+    /// What the metrics were told last.
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+/// What the metrics were told of a projector, as moments: an age goes on growing while nobody can look.
+#[derive(Clone, Debug)]
+struct Told {
+    name: String,
+    lag_events: i64,
+    oldest_behind: Option<Timestamp>,
+    oldest: Option<Timestamp>,
+}
+
+impl Told {
+    /// What was not relayed is not applied either.
+    fn publish(&self, now: Timestamp, unrelayed: Option<Timestamp>) {
+        let oldest = self.oldest.into_iter().chain(unrelayed).min();
+        let age = |at: Option<Timestamp>| at.map_or(0, |at| (now.0 - at.0).max(0)) as f64 / 1_000.0;
+        telemetry::projector_lag(&self.name, self.lag_events, age(self.oldest_behind), age(oldest));
+    }
 }
 
 impl Handle {
     pub(super) fn new(db: Db, log: Log, clock: Clock) -> Self {
-        Self { db, log, clock, registered: Arc::default() }
+        Self { db, log, clock, registered: Arc::default(), told: Arc::default() }
     }
 
     pub(super) fn register(&self, projector: &'static str, parts: Vec<Part>) -> LiveParts {
@@ -167,7 +198,8 @@ impl Handle {
             let mut tx = self.db.read().await?;
             (parking::count(tx.conn(), &name).await?, parking::oldest(&mut tx.conn(), &name).await?)
         };
-        let oldest = behind.iter().map(|behind| behind.oldest).chain([oldest_parked]).flatten().min();
+        let oldest_behind = behind.iter().filter_map(|behind| behind.oldest).min();
+        let oldest = oldest_behind.into_iter().chain(oldest_parked).min();
         let age = |at: Timestamp| (self.clock.now().0 - at.0).max(0);
         let live = live.unwrap_or(Live { state: State::Unregistered, ..Live::default() });
         let dealt_with = |(_, position): &(Part, Offset)| position.0 - self.log.before_first().0;
@@ -181,6 +213,7 @@ impl Handle {
                 .zip(behind)
                 .map(|((part, position), behind)| PartStatus { part, position, lag_events: behind.events })
                 .collect(),
+            lag_age_ms: oldest_behind.map(age),
             oldest_age_ms: oldest.map(age),
             retrying_keys: parked.retrying,
             dead_keys: parked.dead,
@@ -188,11 +221,33 @@ impl Handle {
         })
     }
 
+    /// Publishes the gauges of every projector as far as they are known without looking: the ages of what was
+    /// seen last go on growing.
+    pub fn publish_told(&self) {
+        let (now, unrelayed) = (self.clock.now(), self.log.unrelayed_since());
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|told| told.publish(now, unrelayed));
+        for (name, Registered { live, .. }) in &*self.registered.lock().unwrap_or_else(PoisonError::into_inner) {
+            telemetry::projector_state(name, live.together().state.name(), &State::NAMES);
+        }
+    }
+
     /// Publishes the gauges of every projector; called when metrics are scraped.
     pub async fn publish_gauges(&self) -> Result<()> {
-        for status in self.statuses().await? {
-            let age_seconds = status.oldest_age_ms.unwrap_or(0) as f64 / 1000.0;
-            telemetry::projector_lag(&status.name, status.lag_events, age_seconds);
+        let statuses = self.statuses().await?;
+        let now = self.clock.now();
+        let since = |age_ms: i64| Timestamp(now.0 - age_ms);
+        let told = statuses.iter().map(|status| Told {
+            name: status.name.clone(),
+            lag_events: status.lag_events,
+            oldest_behind: status.lag_age_ms.map(since),
+            oldest: status.oldest_age_ms.map(since),
+        });
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told.collect();
+        self.publish_told();
+        for status in statuses {
+            if status.state == State::Unregistered {
+                telemetry::projector_state(&status.name, status.state.name(), &State::NAMES);
+            }
             telemetry::parked_keys(&status.name, status.retrying_keys, status.dead_keys);
         }
         Ok(())

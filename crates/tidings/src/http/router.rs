@@ -16,7 +16,7 @@ use super::{
     edge::{self, Edge},
     flow, health, parking,
     problem::{Name, Problem},
-    relation,
+    relation, scrape,
     state::AppState,
     user,
 };
@@ -66,7 +66,7 @@ pub(super) fn declared() -> Vec<Declared> {
         api(Admin, routes!(parking::redrive)),
         api(Admin, routes!(parking::discard)),
         api(Admin, routes!(audit::audit)),
-        api(Admin, routes!(health::metrics)), // Open where `http.metrics_public` says so.
+        api(Admin, routes!(scrape::metrics)), // Open where `http.metrics_public` says so.
         // For everybody
         api(Open, routes!(health::live)),
         api(Open, routes!(health::ready)),
