@@ -2,5 +2,6 @@
 
 mod collector;
 mod metrics;
+mod ops;
 mod pages;
 mod traces;
