@@ -125,6 +125,14 @@ pub const METRICS: &[Metric] = &[
     Metric::gauge("tidings_parked_keys", &["projector", "state"], "Keys that wait for a retry, and dead ones."),
     Metric::counter("tidings_parked_total", &["projector"], "Keys that were parked."),
     Metric::counter("tidings_dead_total", &["projector"], "Keys whose attempts were spent."),
+    Metric::counter("tidings_redriven_events_total", &["projector"], "Events applied because their key was redriven."),
+    Metric::counter(
+        "tidings_discarded_events_total",
+        &["projector"],
+        "Events that an operator discarded, in this process.",
+    ),
+    Metric::counter("tidings_alerts_sent_total", &[], "Deaths of keys that the webhook of alerts has taken."),
+    Metric::counter("tidings_alerts_failed_total", &[], "Times that it did not; they are told again."),
     // Reconciliation
     Metric::gauge(
         "tidings_drift_differences",
