@@ -25,7 +25,7 @@ pub use row::Row;
 pub use tx::Tx;
 pub use value::Value;
 
-use crate::Result;
+use crate::{Result, clock::Stopwatch, telemetry};
 
 /// A database of facts and projections. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -107,10 +107,23 @@ impl Db {
     /// by side, and each statement sees what is committed when it begins: whoever decides on what
     /// it has read locks it first, see [`Engine::for_update`].
     pub async fn write(&self, durability: Durability) -> Result<Tx> {
-        match &self.backend {
+        let waiting = Stopwatch::start();
+        let tx = match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.write(durability, self.commits.clone()).await.map(Tx::Sqlite),
             Backend::Mysql(mysql) => mysql.write(self.commits.clone()).await.map(Tx::Mysql),
-        }
+        };
+        telemetry::write_waited(waiting.seconds());
+        tx
+    }
+
+    /// Publishes how many connections are in use; called when metrics are scraped.
+    pub fn publish_gauges(&self) {
+        let [writers, readers] = match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.used(),
+            Backend::Mysql(mysql) => mysql.used(),
+        };
+        telemetry::connections("write", writers.0, writers.1);
+        telemetry::connections("read", readers.0, readers.1);
     }
 
     /// A receiver that changes with each commit made through this handle, or noticed by

@@ -13,12 +13,19 @@ mod batch;
 mod queue;
 mod worker;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use serde::{Serialize, de::DeserializeOwned};
 use tidings_event::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, Conn, Db, Error, Result, idempotency::IdempotencyKey, limits::LEDGER_QUEUE_COMMANDS_MAX};
+use crate::{
+    Clock, Conn, Db, Error, Result, idempotency::IdempotencyKey, limits::LEDGER_QUEUE_COMMANDS_MAX, telemetry, trace,
+};
 
 /// Decides commands: reads facts, changes them and emits events, on the transaction handed in.
 pub trait Decide: Send + Sync + 'static {
@@ -79,15 +86,36 @@ struct Submission<D: Decide> {
     command: D::Command,
     idempotency: Option<IdempotencyKey>,
     reply: oneshot::Sender<Answered<D>>,
+    _open: Open,
+}
+
+/// Counts a command from the moment it is submitted until it is answered.
+#[derive(Debug)]
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Hands commands to a ledger. Cheap to clone.
 #[derive(Debug)]
-pub struct Ledger<D: Decide>(mpsc::Sender<Submission<D>>);
+pub struct Ledger<D: Decide> {
+    submissions: mpsc::Sender<Submission<D>>,
+    open: Arc<AtomicUsize>,
+}
 
 impl<D: Decide> Clone for Ledger<D> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { submissions: self.submissions.clone(), open: Arc::clone(&self.open) }
     }
 }
 
@@ -95,18 +123,31 @@ impl<D: Decide> Ledger<D> {
     /// Makes a ledger and the part that runs it: `(handle, worker)`.
     pub fn new(decide: D, db: Db, clock: Clock) -> (Self, Worker<D>) {
         let (sender, receiver) = mpsc::channel(LEDGER_QUEUE_COMMANDS_MAX);
-        (Self(sender), Worker { desk: Desk { decide, db, clock }, receiver })
+        let ledger = Self { submissions: sender, open: Arc::default() };
+        (ledger, Worker { desk: Desk { decide, db, clock }, receiver })
     }
 
     /// Decides one command; returns once its transaction is durable.
     pub async fn submit(&self, command: D::Command, idempotency: Option<IdempotencyKey>) -> Answered<D> {
         let (reply, answer) = oneshot::channel();
-        let submission = Submission { command, idempotency, reply };
-        self.0.try_send(submission).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
-            mpsc::error::TrySendError::Closed(_) => SubmitError::Closed,
+        let submission = Submission { command, idempotency, reply, _open: Open::begin(&self.open) };
+        self.submissions.try_send(submission).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                telemetry::ledger_refused(D::NAME, "busy");
+                SubmitError::Busy
+            }
+            mpsc::error::TrySendError::Closed(_) => {
+                telemetry::ledger_refused(D::NAME, "closed");
+                SubmitError::Closed
+            }
         })?;
-        answer.await.unwrap_or(Err(SubmitError::Unknown))
+        let traced = trace::ledger_call();
+        let answered = answer.await.unwrap_or(Err(SubmitError::Unknown));
+        if let Some(traced) = traced {
+            let error = answered.as_ref().err().map(ToString::to_string);
+            traced.end(format!("ledger {}", D::NAME), trace::Kind::Internal).failed(error).tell();
+        }
+        answered
     }
 
     /// Decides many commands, waiting for room instead of failing when the ledger is busy.
@@ -115,7 +156,8 @@ impl<D: Decide> Ledger<D> {
         let mut answers = Vec::new();
         for command in commands {
             let (reply, answer) = oneshot::channel();
-            let accepted = self.0.send(Submission { command, idempotency: None, reply }).await.is_ok();
+            let submission = Submission { command, idempotency: None, reply, _open: Open::begin(&self.open) };
+            let accepted = self.submissions.send(submission).await.is_ok();
             answers.push(accepted.then_some(answer));
         }
         let mut decided = Vec::with_capacity(answers.len());
@@ -126,6 +168,11 @@ impl<D: Decide> Ledger<D> {
             });
         }
         decided
+    }
+
+    /// Publishes how many commands wait here; called when metrics are scraped.
+    pub fn publish_gauges(&self) {
+        telemetry::ledger_waiting(D::NAME, self.open.load(Ordering::Relaxed), LEDGER_QUEUE_COMMANDS_MAX);
     }
 }
 

@@ -16,6 +16,7 @@
 //! - [`audit`]: who did what, and why.
 //! - [`kafka`]: the log of the distributed mode.
 //! - [`redis`]: hot state and caches of the distributed mode.
+//! - [`trace`]: the spans of one request on this path; [`telemetry`]: its metrics.
 //! - [`retention`]: old events go, but never past a projector.
 //!
 //! `examples/own_event.rs` shows an own event type, an own transaction and an own projector.
@@ -37,6 +38,7 @@ pub mod redis;
 pub mod relay;
 pub mod retention;
 pub mod telemetry;
+pub mod trace;
 
 pub use clock::{Clock, EventIds};
 pub use db::{Conn, Db, Durability, Tx};

@@ -26,6 +26,11 @@ pub const STATEMENT_ROWS_MAX: usize = 512;
 pub const EVENT_PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of an event's type, key, aggregate type and aggregate id, each.
 pub const EVENT_TEXT_BYTES_MAX: usize = 255;
+/// Traces that the span of a batch is linked to; more are counted.
+pub const TRACE_LINKS_MAX: usize = 32;
+/// Events of one batch that have spans of their own; more are counted as dropped.
+pub const TRACE_BATCH_EVENTS_MAX: usize = 1_024;
+
 /// Bytes of an event's metadata as JSON.
 pub const EVENT_METADATA_BYTES_MAX: usize = 64 * 1024;
 

@@ -154,6 +154,14 @@ impl Log {
         }
     }
 
+    /// When the oldest event occurred that was committed and not in the log when that was last measured.
+    pub(crate) fn unrelayed_since(&self) -> Option<Timestamp> {
+        match self {
+            Self::Embedded(_) => None,
+            Self::Kafka(log) => log.unrelayed_since(),
+        }
+    }
+
     /// Returns when all that was committed before the call is in the log.
     pub(crate) async fn relayed(&self) -> Result<()> {
         match self {

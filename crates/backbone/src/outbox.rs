@@ -10,7 +10,7 @@ use crate::{
     db::{Row, Value},
     limits::{EVENT_METADATA_BYTES_MAX, EVENT_PAYLOAD_BYTES_MAX, EVENT_TEXT_BYTES_MAX, PROJECTOR_BATCH_BYTES_MAX},
     log::{Offset, Recorded},
-    telemetry,
+    telemetry, trace,
 };
 
 const INSERT: &str = "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, \
@@ -29,9 +29,11 @@ pub(crate) const COLUMNS: &str = "seq, event_id, event_type, schema_version, agg
 /// commit: dropping it rolls the facts back as well.
 pub async fn emit(mut conn: Conn<'_>, events: Vec<Event>) -> Result<()> {
     let count = events.len();
+    let carried = trace::carried(&events);
     let rows = events.into_iter().map(write_row).collect::<Result<_>>()?;
     conn.execute_rows("writing to the outbox", INSERT, rows, "").await?;
     telemetry::events_emitted(count);
+    trace::emitted(carried);
     Ok(())
 }
 

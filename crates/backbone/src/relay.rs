@@ -38,7 +38,7 @@ pub use checkpoint::{Checkpoint, Partial, Position, Prepared, Recovery, Sent, Ta
 pub use config::{Config, Mode};
 pub use dead_letter::{DeadLetter, Parked};
 pub use format::{Format, Formatter, Route};
-pub use lease::is_held;
+pub use lease::{is_held, publish_lease};
 pub use options::{FirstStart, Options, OutboxTable};
 pub use outlet::{Batch, Batches};
 pub(crate) use poll::{Left, left};

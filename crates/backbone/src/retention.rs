@@ -13,6 +13,7 @@ use crate::{
     limits::{AUDIT_BATCH_ROWS_MAX, RETENTION_BATCH_ROWS_MAX},
     log::{Offset, Part},
     projector::{Generation, generation, positions},
+    telemetry,
 };
 
 /// What is kept, and for how long.
@@ -71,11 +72,18 @@ impl Retention {
 
     /// Removes all that may go now; answers how many events went.
     pub async fn round(&self) -> Result<u64> {
-        while self.remove_answers().await? == RETENTION_BATCH_ROWS_MAX as u64 {}
+        loop {
+            let answers = self.remove_answers().await?;
+            telemetry::retention_removed("answers", answers);
+            if answers < RETENTION_BATCH_ROWS_MAX as u64 {
+                break;
+            }
+        }
         while self.remove_audit().await? == AUDIT_BATCH_ROWS_MAX as u64 {}
         let mut removed = 0;
         loop {
             let batch = self.remove_events().await?;
+            telemetry::retention_removed("events", batch);
             removed += batch;
             if batch < RETENTION_BATCH_ROWS_MAX as u64 {
                 return Ok(removed);

@@ -1,6 +1,12 @@
-//! Metrics of the path: each occurrence has its name in one place.
+//! Metrics of the path: each occurrence has its name in one place, and [`METRICS`] says what each means.
+
+mod metric;
+mod table;
 
 use metrics::{SharedString, counter, gauge, histogram};
+
+pub use metric::{Buckets, Kind, Metric};
+pub use table::METRICS;
 
 /// Events written to the outbox. They exist only if their transaction commits.
 pub(crate) fn events_emitted(count: usize) {
@@ -19,9 +25,37 @@ pub(crate) fn ledger_failed(ledger: &'static str, commands: usize) {
     counter!("tidings_ledger_failed_total", "ledger" => ledger).increment(commands as u64);
 }
 
+/// A command was not taken: too many wait, or the ledger is shutting down.
+pub(crate) fn ledger_refused(ledger: &'static str, why: &'static str) {
+    counter!("tidings_ledger_refused_total", "ledger" => ledger, "why" => why).increment(1);
+}
+
+/// A batch is decided once more: another process was faster, or the database is in trouble.
+pub(crate) fn ledger_retried(ledger: &'static str, why: &'static str) {
+    counter!("tidings_ledger_retries_total", "ledger" => ledger, "why" => why).increment(1);
+}
+
+/// Commands that a ledger has taken and not answered, and how many it takes.
+pub(crate) fn ledger_waiting(ledger: &'static str, commands: usize, commands_max: usize) {
+    gauge!("tidings_ledger_waiting_commands", "ledger" => ledger).set(commands as f64);
+    gauge!("tidings_ledger_waiting_commands_max", "ledger" => ledger).set(commands_max as f64);
+}
+
+/// Whoever wanted to write has got his turn or his connection, after this many seconds.
+pub(crate) fn write_waited(seconds: f64) {
+    histogram!("tidings_database_write_wait_seconds").record(seconds);
+}
+
+/// Connections of one kind that are in use, and how many there may be.
+pub(crate) fn connections(kind: &'static str, used: usize, max: usize) {
+    gauge!("tidings_database_connections", "kind" => kind).set(used as f64);
+    gauge!("tidings_database_connections_max", "kind" => kind).set(max as f64);
+}
+
 /// A batch of a projector was committed.
 pub(crate) fn projector_batch(projector: SharedString, events: usize, seconds: f64) {
     counter!("tidings_projector_events_total", "projector" => projector.clone()).increment(events as u64);
+    histogram!("tidings_projector_batch_events", "projector" => projector.clone()).record(events as f64);
     histogram!("tidings_projector_batch_seconds", "projector" => projector).record(seconds);
 }
 
@@ -70,10 +104,21 @@ pub(crate) fn projector_backoff(projector: SharedString) {
     counter!("tidings_projector_backoffs_total", "projector" => projector).increment(1);
 }
 
-/// How far a projector is behind, as measured at the source.
-pub fn projector_lag(projector: &str, events: i64, oldest_age_seconds: f64) {
-    gauge!("tidings_projector_lag_events", "projector" => projector.to_owned()).set(events as f64);
-    gauge!("tidings_projector_oldest_age_seconds", "projector" => projector.to_owned()).set(oldest_age_seconds);
+/// How far a projector is behind, as measured at the source: events, and the ages in seconds of the oldest that
+/// it has not reached and of the oldest that it has not applied, parked ones among them.
+pub fn projector_lag(projector: &str, events: i64, reached_age_seconds: f64, oldest_age_seconds: f64) {
+    let projector = projector.to_owned();
+    gauge!("tidings_projector_lag_events", "projector" => projector.clone()).set(events as f64);
+    gauge!("tidings_projector_lag_age_seconds", "projector" => projector.clone()).set(reached_age_seconds);
+    gauge!("tidings_projector_oldest_age_seconds", "projector" => projector).set(oldest_age_seconds);
+}
+
+/// What a projector is doing in this process: 1 for its state, 0 for the others of `states`.
+pub(crate) fn projector_state(projector: &str, state: &'static str, states: &[&'static str]) {
+    for other in states {
+        let is_it = f64::from(*other == state);
+        gauge!("tidings_projector_state", "projector" => projector.to_owned(), "state" => *other).set(is_it);
+    }
 }
 
 /// Keys of a projector that wait for a retry, and that are dead.
@@ -82,12 +127,27 @@ pub fn parked_keys(projector: &str, retrying: i64, dead: i64) {
     gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => "dead").set(dead as f64);
 }
 
+/// Differences of one kind that the last reconciliation found between a projection and its facts, lag left out.
+pub fn drift(projector: &str, kind: &'static str, differences: u64) {
+    gauge!("tidings_drift_differences", "projector" => projector.to_owned(), "kind" => kind).set(differences as f64);
+}
+
+/// A batch was handed to the relay's writer.
+pub(crate) fn relay_handed_over(bytes: usize) {
+    histogram!("tidings_relay_batch_bytes").record(bytes as f64);
+}
+
 /// A batch of the relay is in the log, after this many seconds of writing.
 pub(crate) fn relay_batch(records: usize, dead: usize, seconds: f64) {
     counter!("tidings_relay_records_total").increment(records as u64);
     counter!("tidings_relay_dead_letters_total").increment(dead as u64);
     histogram!("tidings_relay_batch_records").record(records as f64);
     histogram!("tidings_relay_batch_seconds").record(seconds);
+}
+
+/// From commit of the oldest event of a batch to its being in the log.
+pub(crate) fn relay_delay(seconds: f64) {
+    histogram!("tidings_relay_delay_seconds").record(seconds);
 }
 
 /// Events of the outbox that are not in the log, and the age of the oldest, as measured at the source.
@@ -104,6 +164,44 @@ pub(crate) fn relay_age(seconds: f64) {
 /// The relay's source or sink is away and it waits.
 pub(crate) fn relay_backoff() {
     counter!("tidings_relay_backoffs_total").increment(1);
+}
+
+/// The relay of this process has become the active one.
+pub(crate) fn relay_turn() {
+    counter!("tidings_relay_turns_total").increment(1);
+}
+
+/// What the relay of this process is doing: 1 for its state, 0 for the others of `states`.
+pub(crate) fn relay_state(state: &'static str, states: &[&'static str]) {
+    for other in states {
+        gauge!("tidings_relay_state", "state" => *other).set(f64::from(*other == state));
+    }
+}
+
+/// Whether some process is the active relay, as the database tells.
+pub(crate) fn relay_lease_held(is_held: bool) {
+    gauge!("tidings_relay_lease_held").set(f64::from(is_held));
+}
+
+/// Spans were not handed over or not sent.
+pub fn spans_dropped(why: &'static str, spans: usize) {
+    counter!("tidings_trace_spans_dropped_total", "why" => why).increment(spans as u64);
+}
+
+/// Spans were sent.
+pub fn spans_sent(spans: usize) {
+    counter!("tidings_trace_spans_sent_total").increment(spans as u64);
+}
+
+/// Spans that wait to be sent, and how many may.
+pub fn spans_waiting(spans: usize, spans_max: usize) {
+    gauge!("tidings_trace_waiting_spans").set(spans as f64);
+    gauge!("tidings_trace_waiting_spans_max").set(spans_max as f64);
+}
+
+/// Old rows were removed.
+pub(crate) fn retention_removed(what: &'static str, rows: u64) {
+    counter!("tidings_retention_removed_total", "what" => what).increment(rows);
 }
 
 /// Redis can be used, or cannot.

@@ -21,6 +21,7 @@ pub mod user;
 
 pub use error::{Error, Result};
 pub use relation::Pair;
+pub use telemetry::METRICS;
 pub use user::UserId;
 
 use tidings_backbone::db::Migration;

@@ -1,6 +1,45 @@
 //! Metrics of the features: each occurrence has its name in one place.
 
 use metrics::counter;
+use tidings_backbone::telemetry::Metric;
+
+/// What each metric of this crate means.
+pub const METRICS: &[Metric] = &[
+    Metric::counter(
+        "tidings_counter_drift_total",
+        &[],
+        "Stored counters that differed from their facts and were recounted.",
+    ),
+    Metric::counter(
+        "tidings_counter_malformed_total",
+        &[],
+        "Stored counters that could not be read and were recounted.",
+    ),
+    Metric::counter(
+        "tidings_relation_version_gaps_total",
+        &[],
+        "Events applied although one or more before them were not seen.",
+    ),
+    Metric::counter(
+        "tidings_relation_stale_events_total",
+        &[],
+        "Events without effect, since a newer one was applied.",
+    ),
+    Metric::counter(
+        "tidings_top_page_reads_total",
+        &["hit"],
+        "First pages asked for that were, or were not, in memory.",
+    ),
+    Metric::counter(
+        "tidings_bucket_takes_total",
+        &["answered_by"],
+        "Tokens asked for where all processes share the buckets, or of this process's own.",
+    ),
+    Metric::counter("tidings_hot_lists_total", &["list", "outcome"], "Parts of lists asked of Redis, or given to it."),
+    Metric::counter("tidings_hot_lists_checked_total", &["hit"], "Lists from Redis that were, or were not, current."),
+    Metric::counter("tidings_hot_counters_total", &["outcome"], "Counters asked of Redis."),
+    Metric::counter("tidings_hot_refreshes_total", &["outcome"], "Users of whom Redis was told what a commit changed."),
+];
 
 /// A stored counter differed from its facts and was recounted.
 pub(crate) fn counter_drift(count: usize) {

@@ -342,12 +342,22 @@ impl World {
         self.admin().await.read("/v1/admin/parked").await["items"].as_array().unwrap().clone()
     }
 
+    /// The metrics of every part, as they are shown.
+    pub async fn metrics(&self) -> Vec<(Part, String)> {
+        let token = self.admin_token().await;
+        let mut shown = Vec::new();
+        for (part, url) in self.processes.urls() {
+            let answer = sent(self.client.get(format!("{url}/metrics")).bearer_auth(&token)).await;
+            assert_eq!(answer.status, 200, "{part:?}: {}", answer.text);
+            shown.push((part, answer.text));
+        }
+        shown
+    }
+
     /// The sum of a metric over its labels and over all parts; 0 when it was never counted.
     pub async fn metric(&self, name: &str) -> f64 {
-        let token = self.admin_token().await;
         let mut sum = 0.0;
-        for (_, url) in self.processes.urls() {
-            let text = sent(self.client.get(format!("{url}/metrics")).bearer_auth(&token)).await.text;
+        for (_, text) in self.metrics().await {
             let lines = text.lines().filter(|line| !line.starts_with('#'));
             let mine = lines.filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
             sum += mine.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>();

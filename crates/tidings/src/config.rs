@@ -4,13 +4,15 @@ mod alerts;
 mod layers;
 mod secret;
 mod services;
+mod telemetry;
 mod values;
 
 use std::{ffi::OsString, path::Path};
 
 pub use alerts::Alerts;
-pub use secret::{Address, Properties, Secret};
+pub use secret::{Address, Headers, Properties, Secret};
 pub use services::{Database, EventFormat, Kafka, Mode, Redis, Relay, RelayMode, RelayStart};
+pub use telemetry::Telemetry;
 pub use values::{
     Audit, Auth, Config, Data, Events, Http, LogFormat, Logging, MissingHistory, ProjectorOptions, Rate, Relation,
 };

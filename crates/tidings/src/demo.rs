@@ -15,8 +15,9 @@ use crate::{
     auth::private_file,
     config::Config,
     load::Loader,
-    serve::{Server, announce, cancel_on_signal, install_metrics},
+    serve::{Role, Server, announce, cancel_on_signal},
     store::Store,
+    telemetry::{Tracing, install_metrics},
 };
 
 /// Users of the community.
@@ -36,6 +37,7 @@ const LOADING_FILE: &str = "demo.loading";
 /// As [`Server::start`] and [`Server::run`], and when the community cannot be loaded.
 pub async fn serve(config: Config, config_file: Option<&Path>) -> Result<()> {
     let store = Store::open(&config).await?;
+    let tracing = Tracing::start(&config, Role::All)?;
     let server = Server::start_on(store.clone(), config, install_metrics()).await?;
     let stop = CancellationToken::new();
     cancel_on_signal(stop.clone());
@@ -46,7 +48,9 @@ pub async fn serve(config: Config, config_file: Option<&Path>) -> Result<()> {
         let commands = commands::of(&store, server.address(), config_file, community.most_followed()).await?;
         commands::announce(&commands)?;
     }
-    server.run(stop).await
+    let served = server.run(stop).await;
+    tracing.end().await;
+    served
 }
 
 async fn load_if_empty(community: &Community, store: &Store, server: &Server, stop: &CancellationToken) -> Result<()> {

@@ -49,6 +49,12 @@ pub enum Error {
         /// What the TOML reader said.
         source: toml::de::Error,
     },
+    /// The client that sends traces could not be made.
+    #[error("traces cannot be sent as `[telemetry]` says")]
+    Tracing {
+        /// What its library said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The signing key could not be made, read or used.
     #[error("the signing key failed while {doing}")]
     Key {

@@ -2,7 +2,7 @@
 //!
 //! In reading order: `router` (every route with who may call it), `access`, `edge` (what happens to
 //! every request), `problem` (errors), `input` and `page` (what requests bring), then one file for
-//! each group of routes, `ops` (what a process without an API tells), and `listener` (connections).
+//! each group of routes, `ops` (what a process without an API tells), `scrape` (metrics), and `listener` (connections).
 
 mod access;
 mod admin;
@@ -22,12 +22,14 @@ mod ops;
 mod page;
 mod parking;
 mod problem;
+mod process;
 mod rebuild;
 mod relation;
 mod request_id;
 mod router;
+mod scrape;
 mod state;
-mod telemetry;
+pub(crate) mod telemetry;
 mod user;
 
 pub use access::Access;
@@ -39,4 +41,5 @@ pub use openapi::document as openapi_document;
 pub use ops::{Entrance, Ops, ops};
 pub use problem::{Name as ProblemName, Problem};
 pub use router::{RouteInfo, router, routes};
+pub use scrape::{Scrape, Sources};
 pub use state::{App, AppState, Baseline};

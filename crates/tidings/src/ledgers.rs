@@ -59,6 +59,12 @@ impl Ledgers {
         (Self { relations, users, relations_decided, users_decided }, Running { shutdown, workers })
     }
 
+    /// Publishes how many commands wait; called when metrics are scraped.
+    pub fn publish_gauges(&self) {
+        self.relations.publish_gauges();
+        self.users.publish_gauges();
+    }
+
     /// Names of the ledgers and how many commands each has decided since it started.
     pub fn decided(&self) -> [(&'static str, u64); 2] {
         let total = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

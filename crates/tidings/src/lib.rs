@@ -13,6 +13,7 @@
 //! - [`auth`]: who is asking.
 //! - [`http`]: the routes.
 //! - [`serve`]: the server, started and ended in order.
+//! - [`telemetry`]: metrics and traces of the process.
 //! - [`demo`]: the server with a generated community.
 //! - [`cli`]: the command line.
 
@@ -28,5 +29,6 @@ pub mod load;
 pub mod rebuilds;
 pub mod serve;
 pub mod store;
+pub mod telemetry;
 
 pub use error::{Error, Result};

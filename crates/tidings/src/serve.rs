@@ -24,7 +24,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use alone::relay_alone;
-pub use parts::{install_metrics, projector_runtime};
+pub use parts::projector_runtime;
 pub use role::Role;
 pub use signals::cancel_on_signal;
 
@@ -36,6 +36,7 @@ use crate::{
     http,
     http::{AppState, Readiness},
     store::{ServerClaim, Store},
+    telemetry::{Tracing, install_metrics},
 };
 
 /// A server that listens, before it lets requests in.
@@ -164,9 +165,12 @@ async fn run_until(
 pub async fn serve(config: Config, role: Role) -> Result<()> {
     let shutdown = CancellationToken::new();
     cancel_on_signal(shutdown.clone());
+    let tracing = Tracing::start(&config, role)?;
     let Some(server) = Server::start(config, role, install_metrics(), &shutdown).await? else { return Ok(()) };
     announce(&server)?;
-    server.run(shutdown).await
+    let served = server.run(shutdown).await;
+    tracing.end().await;
+    served
 }
 
 /// Works without an API on the command line, until SIGTERM or SIGINT: as a relay, or for projections.
@@ -177,6 +181,7 @@ pub async fn work(config: Config, role: Role) -> Result<()> {
     let shutdown = CancellationToken::new();
     cancel_on_signal(shutdown.clone());
     let (readiness, metrics) = (Readiness::default(), install_metrics());
+    let tracing = Tracing::start(&config, role)?;
     let listening = match config.http.ops_listen {
         Some(listen) => {
             let mut http = config.http.clone();
@@ -200,7 +205,9 @@ pub async fn work(config: Config, role: Role) -> Result<()> {
         None => format!("Tidings {} runs; `http.ops_listen` gives it an address to tell how it is\n", role.name()),
     })?;
     // Nobody sends requests to what has no API.
-    run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new(), Duration::ZERO).await
+    let worked = run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new(), Duration::ZERO).await;
+    tracing.end().await;
+    worked
 }
 
 /// Prints the address, and the login link at first start, to standard output and nowhere else: a

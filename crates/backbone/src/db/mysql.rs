@@ -157,6 +157,11 @@ impl Mysql {
         migrate::run(&self.options.connect, migrations).await
     }
 
+    /// Connections in use, and how many there may be: for writing, for reading.
+    pub(super) fn used(&self) -> [(usize, usize); 2] {
+        [self.writers.used(), self.readers.used()]
+    }
+
     pub(super) async fn close(&self) {
         self.readers.close().await;
         self.writers.close().await;

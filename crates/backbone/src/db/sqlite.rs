@@ -141,6 +141,12 @@ impl Sqlite {
         self.options.get_filename()
     }
 
+    /// Connections in use, and how many there may be: for writing, for reading.
+    pub(super) fn used(&self) -> [(usize, usize); 2] {
+        let readers = (self.readers.size() as usize).saturating_sub(self.readers.num_idle());
+        [(usize::from(self.turn.try_lock().is_err()), 1), (readers, SQLITE_READERS_MAX as usize)]
+    }
+
     pub(super) async fn close(&self) {
         self.readers.close().await;
         self.turn.lock().await.close().await;

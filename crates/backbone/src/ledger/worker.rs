@@ -19,7 +19,7 @@ use crate::{
         LEDGER_BATCH_COMMANDS_MAX, LEDGER_BATCHES_AT_ONCE, LEDGER_FURTHER_BATCH_COMMANDS_MIN, LEDGER_RACES_MAX,
         LEDGER_RETRY_GAP_MIN, LEDGER_RETRY_TIME_MAX,
     },
-    telemetry,
+    telemetry, trace,
 };
 
 pub(super) async fn run<D: Decide>(worker: &mut Worker<D>, shutdown: CancellationToken) {
@@ -115,6 +115,7 @@ async fn commit_with_retries<D: Decide>(desk: &Desk<D>, batch: &[Submission<D>])
     let mut is_first = true;
     loop {
         let committing = batch::commit(&desk.decide, &desk.db, desk.clock.now(), batch);
+        let committing = trace::ledger_batch(D::NAME, batch.len(), committing);
         // A command that makes its decision panic fails alone, as one that the database refuses.
         let committed = AssertUnwindSafe(committing).catch_unwind().await.unwrap_or_else(|panic| {
             let message = format!("a decision of ledger `{}` panicked: {}", D::NAME, panic_text(&*panic));
@@ -122,7 +123,10 @@ async fn commit_with_retries<D: Decide>(desk: &Desk<D>, batch: &[Submission<D>])
         });
         match committed {
             Err(error) if error.is_commit_unknown() => return Err(error),
-            Err(error) if error.is_lost_race() && races < LEDGER_RACES_MAX => races += 1,
+            Err(error) if error.is_lost_race() && races < LEDGER_RACES_MAX => {
+                races += 1;
+                telemetry::ledger_retried(D::NAME, "race");
+            }
             Err(error) if error.is_transient() && trying.seconds() < LEDGER_RETRY_TIME_MAX.as_secs_f64() => {
                 if std::mem::take(&mut is_first) {
                     tracing::warn!(
@@ -131,6 +135,7 @@ async fn commit_with_retries<D: Decide>(desk: &Desk<D>, batch: &[Submission<D>])
                         "the database is in trouble, retrying"
                     );
                 }
+                telemetry::ledger_retried(D::NAME, "trouble");
                 tokio::time::sleep(gap).await;
                 gap *= 2;
             }

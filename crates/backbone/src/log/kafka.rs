@@ -5,7 +5,7 @@ mod relayed;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -41,6 +41,8 @@ struct Known {
     latest: Mutex<Option<Option<Checkpoint>>>,
     /// Whether somebody who measures is waiting for Kafka: those who come meanwhile do not.
     is_asked: AtomicBool,
+    /// How many events were not relayed at the last look, and when the oldest of them occurred.
+    unrelayed: Mutex<Option<(i64, Option<Timestamp>)>>,
 }
 
 /// How far the relay is, measured at the outbox and at its checkpoint: true also while it is dead.
@@ -161,9 +163,24 @@ impl KafkaLog {
             let Some(checkpoint) = self.latest_known(time_max).await else { return Ok(()) };
             self.relayed_to(checkpoint).await?
         };
-        let age_ms = relayed.oldest.map_or(0, |at| (now.0 - at.0).max(0));
-        telemetry::outbox_unrelayed(relayed.behind, age_ms as f64 / 1000.0);
+        *self.unrelayed() = Some((relayed.behind, relayed.oldest));
+        self.publish_told(now);
         Ok(())
+    }
+
+    /// Publishes what was seen at the last look: while nobody can look, its age goes on growing.
+    pub fn publish_told(&self, now: Timestamp) {
+        let Some((behind, oldest)) = *self.unrelayed() else { return };
+        telemetry::outbox_unrelayed(behind, oldest.map_or(0, |at| (now.0 - at.0).max(0)) as f64 / 1000.0);
+    }
+
+    fn unrelayed(&self) -> MutexGuard<'_, Option<(i64, Option<Timestamp>)>> {
+        self.known.unrelayed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the oldest event occurred that was not relayed at the last look of [`KafkaLog::publish_gauges`].
+    pub(super) fn unrelayed_since(&self) -> Option<Timestamp> {
+        self.unrelayed().and_then(|(_, oldest)| oldest)
     }
 
     /// The newest checkpoint that Kafka has told of, asked once more within `time_max`.

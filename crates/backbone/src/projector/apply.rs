@@ -11,7 +11,7 @@ use crate::{
     limits::{PROJECTOR_COMMITTED_TIME_MAX, REDRIVE_TIME_MAX},
     log::{Part, Recorded},
     parking::{self, Owner},
-    telemetry,
+    telemetry, trace,
 };
 
 /// What became of a batch.
@@ -157,9 +157,12 @@ impl Applier<'_> {
             key = failed.event.key,
             event_id = %failed.event.id,
             event_type = failed.event.event_type,
+            request_id = failed.event.metadata.request_id,
+            traceparent = failed.event.metadata.traceparent,
             error,
             "an event could not be applied; its key is parked"
         );
+        trace::failed(self.projector.name(), self.part, failed, error);
         telemetry::key_parked(self.lineage.label());
         if next.is_none() {
             telemetry::key_dead(self.lineage.label());

@@ -22,6 +22,7 @@ use crate::{
     Durability, Error, Result,
     limits::{PROJECTOR_FURTHER_BATCH_EVENTS_MIN, PROJECTOR_JOINT_AT_ONCE, PROJECTOR_SHARES_MAX},
     log::{Offset, Part, Recorded},
+    trace,
 };
 
 /// Where the tasks of one projector hand in their batches. Cheap to clone; it ends with its last clone.
@@ -121,6 +122,7 @@ fn take(waiting: &mut VecDeque<Share>, min: usize, max: usize) -> Vec<Share> {
 }
 
 async fn commit(plan: &Plan, shares: Vec<Share>) {
+    let started = trace::started();
     let (mut events, mut left) = (Vec::new(), Vec::with_capacity(shares.len()));
     for Share { step, events: of_share, reply } in shares {
         left.push((step, of_share.len(), reply));
@@ -141,6 +143,9 @@ async fn commit(plan: &Plan, shares: Vec<Share>) {
         }
         return;
     }
+    let mut rest = events.as_slice();
+    let parts = left.iter().map(|(step, count, _)| (&step.part, rest.split_off(..*count).unwrap_or_default()));
+    trace::applied(plan.name(), &parts.collect::<Vec<_>>(), started);
     for (.., reply) in left {
         drop(reply.send(Outcome::Committed));
     }

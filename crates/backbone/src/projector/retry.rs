@@ -14,7 +14,7 @@ use crate::{
     limits::{PARKING_ROUND_EVENTS_MAX, PARKING_ROUND_KEYS_MAX, PARKING_ROUND_TIME_MAX},
     log::{Offset, Recorded},
     parking::{self, State, Waiting},
-    telemetry,
+    telemetry, trace,
 };
 
 /// Jitter is measured by no more than this, so that no gap overflows.
@@ -112,7 +112,7 @@ impl Retry<'_> {
 
     /// Applies as many of the key's waiting events as possible, in their order, at most `events_max`.
     async fn apply(&self, events_max: usize) -> Result<Tried> {
-        let applier = self.applier;
+        let (applier, started) = (self.applier, trace::started());
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         let mut conn = tx.conn();
         let Some(waiting) = self.waiting(&mut conn, events_max).await? else { return Ok(Tried::Nothing) };
@@ -139,6 +139,7 @@ impl Retry<'_> {
             self.note(&mut conn, waiting.state, failed, &error).await?;
         }
         self.commit(tx).await?;
+        trace::applied(applier.projector.name(), &[(applier.part, &events[..applied])], started);
         if waiting.state == State::Redriving {
             telemetry::events_redriven(applier.lineage.label(), applied);
         }

@@ -47,6 +47,25 @@ pub(super) struct Live {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveParts(Arc<Mutex<BTreeMap<Part, Live>>>);
 
+impl State {
+    const NAMES: [&str; 5] = ["waiting", "running", "backing_off", "stopped", "unregistered"];
+
+    /// As metrics and answers have it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// How much it asks to be looked at.
+    fn urgency(self) -> u8 {
+        match self {
+            Self::Waiting | Self::Unregistered => 0,
+            Self::Running => 1,
+            Self::BackingOff => 2,
+            Self::Stopped => 3,
+        }
+    }
+}
+
 impl LiveParts {
     pub(super) fn set(&self, part: &Part, live: Live) {
         let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,14 +81,8 @@ impl LiveParts {
 
     /// All of them in one: the state that most asks to be looked at.
     fn together(&self) -> Live {
-        let urgency = |live: &&Live| match live.state {
-            State::Waiting | State::Unregistered => 0,
-            State::Running => 1,
-            State::BackingOff => 2,
-            State::Stopped => 3,
-        };
         let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        parts.values().max_by_key(urgency).cloned().unwrap_or_default()
+        parts.values().max_by_key(|live| live.state.urgency()).cloned().unwrap_or_default()
     }
 }
 
@@ -82,6 +95,12 @@ impl Tasks {
     pub(super) fn of(&self, identity: &str) -> LiveParts {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.entry(identity.to_owned()).or_default().clone()
+    }
+
+    /// All generations in one.
+    fn together(&self) -> Live {
+        let tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.values().map(LiveParts::together).max_by_key(|live| live.state.urgency()).unwrap_or_default()
     }
 }
 
@@ -113,6 +132,8 @@ pub struct Status {
     pub parts: Vec<PartStatus>,
     /// Events committed and not yet dealt with.
     pub lag_events: i64,
+    /// Age of the oldest of them, in milliseconds.
+    pub lag_age_ms: Option<i64>,
     /// Age of the oldest event not yet applied, in milliseconds: of those, or of parked ones.
     pub oldest_age_ms: Option<i64>,
     /// Keys that wait for a retry, those that are being redriven included.
@@ -142,11 +163,32 @@ pub struct Handle {
     registered: Arc<Mutex<BTreeMap<&'static str, Registered>>>,
     /// Generations whose gauges were published while they were built, by their name in metrics.
     measured: Arc<Mutex<BTreeSet<String>>>,
+    /// What the metrics were told last.
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+/// What the metrics were told of a projector, as moments: an age goes on growing while nobody can look.
+#[derive(Clone, Debug)]
+struct Told {
+    name: String,
+    lag_events: i64,
+    oldest_behind: Option<Timestamp>,
+    oldest: Option<Timestamp>,
+}
+
+impl Told {
+    /// What was not relayed is not applied either.
+    fn publish(&self, now: Timestamp, unrelayed: Option<Timestamp>) {
+        let oldest = self.oldest.into_iter().chain(unrelayed).min();
+        let age = |at: Option<Timestamp>| at.map_or(0, |at| (now.0 - at.0).max(0)) as f64 / 1_000.0;
+        telemetry::projector_lag(&self.name, self.lag_events, age(self.oldest_behind), age(oldest));
+    }
 }
 
 impl Handle {
     pub(super) fn new(db: Db, log: Log, clock: Clock) -> Self {
-        Self { db, log, clock, registered: Arc::default(), measured: Arc::default() }
+        let (registered, measured, told) = Default::default();
+        Self { db, log, clock, registered, measured, told }
     }
 
     pub(super) fn register(&self, projector: Arc<dyn Projector>, parts: Vec<Part>) -> Tasks {
@@ -209,7 +251,8 @@ impl Handle {
             let mut tx = self.db.read().await?;
             (parking::count(tx.conn(), &identity).await?, parking::oldest(&mut tx.conn(), &identity).await?)
         };
-        let oldest = behind.iter().map(|behind| behind.oldest).chain([oldest_parked]).flatten().min();
+        let oldest_behind = behind.iter().filter_map(|behind| behind.oldest).min();
+        let oldest = oldest_behind.into_iter().chain(oldest_parked).min();
         let age = |at: Timestamp| (self.clock.now().0 - at.0).max(0);
         let live = live.unwrap_or(Live { state: State::Unregistered, ..Live::default() });
         let dealt_with = |(_, position): &(Part, Offset)| position.0 - self.log.before_first().0;
@@ -223,6 +266,7 @@ impl Handle {
                 .zip(behind)
                 .map(|((part, position), behind)| PartStatus { part, position, lag_events: behind.events })
                 .collect(),
+            lag_age_ms: oldest_behind.map(age),
             oldest_age_ms: oldest.map(age),
             retrying_keys: parked.retrying,
             dead_keys: parked.dead,
@@ -232,23 +276,41 @@ impl Handle {
         })
     }
 
+    /// Publishes the gauges of every projector as far as they are known without looking: the ages of what was
+    /// seen last go on growing.
+    pub fn publish_told(&self) {
+        let (now, unrelayed) = (self.clock.now(), self.log.unrelayed_since());
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|told| told.publish(now, unrelayed));
+        for (name, Registered { tasks, .. }) in &*self.registered.lock().unwrap_or_else(PoisonError::into_inner) {
+            telemetry::projector_state(name, tasks.together().state.name(), &State::NAMES);
+        }
+    }
+
     /// Publishes the gauges of every projector; called when metrics are scraped.
     pub async fn publish_gauges(&self) -> Result<()> {
         let statuses = self.statuses().await?;
-        let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is built no longer is behind nothing.
-        measured.iter().for_each(|name| telemetry::projector_lag(name, 0, 0.0));
-        measured.iter().for_each(|name| telemetry::parked_keys(name, 0, 0));
+        let now = self.clock.now();
+        let since = |age_ms: i64| Timestamp(now.0 - age_ms);
+        let told = statuses.iter().map(|status| Told {
+            name: status.label(),
+            lag_events: status.lag_events,
+            oldest_behind: status.lag_age_ms.map(since),
+            oldest: status.oldest_age_ms.map(since),
+        });
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told.collect();
+        {
+            let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+            // What is built no longer is behind nothing.
+            measured.iter().for_each(|name| telemetry::projector_lag(name, 0, 0.0, 0.0));
+            measured.iter().for_each(|name| telemetry::parked_keys(name, 0, 0));
+            measured.extend(statuses.iter().filter(|status| !status.is_live).map(Status::label));
+        }
+        self.publish_told();
         for status in statuses {
-            let age_seconds = status.oldest_age_ms.unwrap_or(0) as f64 / 1000.0;
-            // Each rebuild has another number; metrics have one name for all of them.
-            let next = format!("{}@next", plain(&status.name));
-            let name = if status.is_live { &status.name } else { &next };
-            telemetry::projector_lag(name, status.lag_events, age_seconds);
-            telemetry::parked_keys(name, status.retrying_keys, status.dead_keys);
-            if !status.is_live {
-                measured.insert(next);
+            if status.state == State::Unregistered {
+                telemetry::projector_state(&status.name, status.state.name(), &State::NAMES);
             }
+            telemetry::parked_keys(&status.label(), status.retrying_keys, status.dead_keys);
         }
         Ok(())
     }
@@ -293,6 +355,11 @@ fn plain(identity: &str) -> &str {
 }
 
 impl Status {
+    /// Its name in metrics. Each rebuild has another number; metrics have one name for all of them.
+    fn label(&self) -> String {
+        if self.is_live { self.name.clone() } else { format!("{}@next", plain(&self.name)) }
+    }
+
     /// Whether it has dealt with all up to `ends`, and no key waits for a retry.
     fn has_reached(&self, ends: &BTreeMap<Part, Offset>) -> bool {
         let has_reached =

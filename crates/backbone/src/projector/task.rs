@@ -29,7 +29,7 @@ use crate::{
     log::{Offset, Part, Recorded},
     outbox::{Batch, MalformedEvent},
     parking::{self, Lot, Owner},
-    telemetry,
+    telemetry, trace,
 };
 
 /// A projector and what its tasks need. Cheap to clone.
@@ -350,7 +350,7 @@ impl Task {
     async fn apply(&mut self, at: Offset, batch: Vec<Recorded>, lot: &Lot) -> Result<Step> {
         let (count, oldest) = (batch.len(), batch[0].event.occurred_at);
         let last = batch[count - 1].offset;
-        let stopwatch = Stopwatch::start();
+        let (stopwatch, started) = (Stopwatch::start(), trace::started());
         let (mut mine, mut has_failed) = (self.select(batch), false);
 
         if lot.is_empty
@@ -375,6 +375,7 @@ impl Task {
         }
         self.commit(tx, at, last, applied.as_ref()).await?;
         let applied = applied.as_ref().map_or(&mine[..], |applied| &applied.events);
+        trace::applied(self.plan.projector().name(), &[(self.feed.part(), applied)], started);
         self.applier().committed(applied).await;
         Ok(self.tell(count, oldest, stopwatch))
     }

@@ -31,7 +31,7 @@ pub use route::{Format, Route};
 
 use self::{columns::Row, letter::letter, route::Compiled};
 use super::{Changes, DeadLetter, Parked, Record, Table, dead_letter::WAITS};
-use crate::{Clock, Error, Result};
+use crate::{Clock, Error, Result, trace};
 
 /// Turns changed rows into records.
 #[derive(Clone, Debug)]
@@ -177,7 +177,9 @@ impl Batch<'_, '_> {
         }
         let limit = self.record_bytes_max;
         let reason = match format(&row, &key) {
-            Ok(record) if record.bytes() <= limit => {
+            Ok(mut record) if record.bytes() <= limit => {
+                let metadata = self.changes.table.places.metadata;
+                record.trace = trace::read(|| row.exact_text(metadata));
                 self.out.push(record);
                 return Ok(());
             }

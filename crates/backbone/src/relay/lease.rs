@@ -13,6 +13,7 @@ use crate::{
     Conn, Error, Result,
     db::Engine,
     limits::{RELAY_LEASE_LOOK_GAP, RELAY_LEASE_TIME_MAX, RELAY_POLLERS_MAX},
+    telemetry,
 };
 
 /// The right to be the active relay of a group, held.
@@ -68,6 +69,15 @@ pub async fn is_held(conn: &mut Conn<'_>, group: &str) -> Result<bool> {
     let sql = format!("SELECT COALESCE({}) IS NOT NULL", vec!["IS_USED_LOCK(?)"; names.len()].join(", "));
     let row = conn.fetch_optional("asking who is the active relay", sql, names).await?;
     Ok(row.map(|row| row.int(0)).transpose()? == Some(1))
+}
+
+/// Publishes whether any relay of the group is active; called when metrics are scraped.
+///
+/// # Errors
+/// As [`is_held`].
+pub async fn publish_lease(conn: &mut Conn<'_>, group: &str) -> Result<()> {
+    telemetry::relay_lease_held(is_held(conn, group).await?);
+    Ok(())
 }
 
 struct Keeper {

@@ -8,7 +8,7 @@ use std::{ops::Range, sync::Arc};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::{Changes, Checkpoint, DeadLetter, Formatter, Parked, Record};
-use crate::{Error, Result, clock::Stopwatch, limits::RELAY_GATHER_TIME_MAX};
+use crate::{Error, Result, clock::Stopwatch, limits::RELAY_GATHER_TIME_MAX, telemetry};
 
 /// What is written in one step.
 #[derive(Debug)]
@@ -177,6 +177,7 @@ impl Outlet {
         let bytes = std::mem::take(&mut self.bytes);
         self.gathering = None;
         let since_ms = self.since_ms.take().filter(|_| !records.is_empty() || !dead.is_empty());
+        telemetry::relay_handed_over(bytes);
         let batch = Batch { records, dead, checkpoint: checkpoint.clone(), bytes, since_ms, _turn: turn };
         // If nobody receives any more, the relay is being stopped, and this task with it.
         self.batches.send(batch).await.map_err(|_closed| Error::SourceEnded)

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::trace::Read;
+
 /// One record, ready to be appended to a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
@@ -23,6 +25,8 @@ pub struct Record {
     /// The unit of order, as text, whatever the format makes of it: a dead letter parks it. Empty where
     /// the record has rows of several keys, or its table has no such column.
     pub order_key: Arc<str>,
+    /// Set where the request is traced that the record's event is of.
+    pub trace: Option<Box<Read>>,
 }
 
 impl Record {

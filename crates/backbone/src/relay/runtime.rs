@@ -145,6 +145,7 @@ impl Binlog {
         let position = checkpoint.as_ref().map(|checkpoint| checkpoint.position.to_string());
         tracing::info!(group = self.options.group, position, "the relay is active");
         self.live.active();
+        telemetry::relay_turn();
         let (options, formatter) = (self.options.clone(), self.formatter.clone());
         let told = (self.live.clone(), self.handle.clone());
         let mut source = Source::start_live(options, formatter, checkpoint, self.clock.clone(), told)?;

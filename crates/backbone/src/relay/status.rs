@@ -46,6 +46,15 @@ pub enum State {
     Stopped,
 }
 
+impl State {
+    const NAMES: [&str; 4] = ["standby", "active", "backing_off", "stopped"];
+
+    /// As metrics and answers have it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
 impl Handle {
     /// What it is doing now.
     pub fn status(&self) -> Status {
@@ -57,6 +66,12 @@ impl Handle {
     pub fn age_ms(&self) -> i64 {
         let waiting = self.status.borrow().waiting_since_ms;
         waiting.map_or(0, |since| (self.clock.now().0 - since).max(0))
+    }
+
+    /// Publishes what it is doing; called when metrics are scraped.
+    pub fn publish_gauges(&self) {
+        telemetry::relay_state(self.status.borrow().state.name(), &State::NAMES);
+        telemetry::relay_age(self.age_ms() as f64 / 1_000.0);
     }
 
     /// Waits until the status meets a condition; nothing if the relay is gone before.
@@ -106,6 +121,11 @@ impl Live {
         let since = self.status.borrow().waiting_since_ms;
         let age_ms = since.map_or(0, |since| (self.clock.now().0 - since).max(0));
         telemetry::relay_age(age_ms as f64 / 1_000.0);
+    }
+
+    /// Tells the metrics that what occurred at `oldest_ms`, and what came after it, is in the log.
+    pub(super) fn tell_delay(&self, oldest_ms: i64) {
+        telemetry::relay_delay((self.clock.now().0 - oldest_ms).max(0) as f64 / 1_000.0);
     }
 
     pub(super) fn written(&self, checkpoint: &Checkpoint, records: usize, dead: usize) {

@@ -9,7 +9,7 @@ use super::{
     sink::WriteError,
     status::Live,
 };
-use crate::{Error, Result, clock::Stopwatch, telemetry};
+use crate::{Error, Result, clock::Stopwatch, telemetry, trace::RelayTrace};
 
 /// The sink, and what is known of its refusals.
 #[derive(Debug)]
@@ -22,6 +22,9 @@ pub(super) struct Writer {
     refused: Parked,
     /// Records and dead letters that were appended and not committed yet.
     appended: (usize, usize),
+    /// When the oldest event occurred that was handed over and is not committed yet, in epoch milliseconds.
+    oldest_ms: Option<i64>,
+    trace: RelayTrace,
 }
 
 /// When to stop trying.
@@ -63,13 +66,23 @@ impl Stop {
 
 impl Writer {
     pub(super) fn new(sink: Sink, group: String, live: Live) -> Self {
-        Self { sink, group, live, refused: Parked::default(), appended: (0, 0) }
+        Self {
+            sink,
+            group,
+            live,
+            refused: Parked::default(),
+            appended: (0, 0),
+            oldest_ms: None,
+            trace: RelayTrace::default(),
+        }
     }
 
     /// Fences whoever wrote before, and answers the last checkpoint.
     pub(super) async fn take_over(&mut self, stop: &Stop) -> Result<Result<Option<Checkpoint>, Ended>> {
         self.refused = Parked::default();
         self.appended = (0, 0);
+        self.oldest_ms = None;
+        self.trace = RelayTrace::default();
         let mut backoff = Backoff::new();
         loop {
             match self.sink.take_over().await {
@@ -107,6 +120,10 @@ impl Writer {
         let (records, dead) = (records.len() + appended, dead.len() + appended_dead);
         telemetry::relay_batch(records, dead, stopwatch.seconds());
         self.live.written(checkpoint, records, dead);
+        self.trace.written(records);
+        if let Some(oldest_ms) = self.oldest_ms.take() {
+            self.live.tell_delay(oldest_ms);
+        }
         Ok(None)
     }
 
@@ -134,6 +151,8 @@ impl Writer {
     ) -> Result<Option<Ended>> {
         let mut backoff = Backoff::new();
         self.set_waiting_aside(records, dead);
+        // Those of one batch are in the order of their commits.
+        self.oldest_ms = self.oldest_ms.or_else(|| records.iter().find_map(|record| record.timestamp_ms));
         loop {
             let written = match checkpoint.as_deref_mut() {
                 Some(checkpoint) => {
@@ -160,6 +179,7 @@ impl Writer {
                 return Ok(Some(ended));
             }
         }
+        self.trace.took(records);
         if backoff.has_stepped() {
             self.live.active();
         }

@@ -37,6 +37,7 @@ fn record(topic: &str, key: &str, value: impl Into<String>) -> Record {
         order_key: key.into(),
         value: Some(value.into_bytes()),
         partition: None,
+        trace: None,
     }
 }
 

@@ -50,6 +50,11 @@ impl Part {
 }
 
 impl World {
+    /// What a part last logged; nothing where it does not run.
+    pub fn said(&self, part: Part) -> String {
+        self.processes.said(part)
+    }
+
     /// Starts every part that does not run, and waits until each is ready.
     pub async fn start(&self) {
         self.start_on_conditions(&[]).await;

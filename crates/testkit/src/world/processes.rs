@@ -108,6 +108,11 @@ impl Processes {
         true
     }
 
+    /// What a part last wrote to standard error; nothing where it does not run.
+    pub(super) fn said(&self, part: Part) -> String {
+        self.running.lock().unwrap().get(&part).map(|running| running.process.said()).unwrap_or_default()
+    }
+
     pub(super) fn signal(&self, part: Part, signal: Signal) {
         if let Some(running) = self.running.lock().unwrap().get(&part) {
             running.process.signal(signal);

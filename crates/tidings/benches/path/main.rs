@@ -2,7 +2,7 @@
 //!
 //! `scripts/bench` runs it in a release build and prints one table: of the embedded mode, or with
 //! `--mariadb` or `--mysql` of the distributed one. The names of measurements (`writes`, `projector`,
-//! `delay`, `process`) choose some of them. Nothing here asserts a time.
+//! `delay`, `process`, `telemetry`) choose some of them. Nothing here asserts a time.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the machine's monotonic clock")]
 
@@ -13,6 +13,7 @@ mod process;
 mod projector;
 mod stamped;
 mod table;
+mod telemetry;
 mod workload;
 mod writes;
 
@@ -22,6 +23,9 @@ use crate::{place::Plan, table::Table};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
+    if let Some(folder) = telemetry::folder_of_bare_server(std::env::args()) {
+        return telemetry::serve_bare(&folder);
+    }
     let plan = Plan::parse(std::env::args().skip(1));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut table = Table::default();
@@ -37,6 +41,9 @@ fn main() {
         }
         if plan.wants("process") {
             process::measure(&mut table, plan.place).await;
+        }
+        if plan.wants("telemetry") {
+            telemetry::measure(&mut table, plan.place).await;
         }
     });
     table.print();

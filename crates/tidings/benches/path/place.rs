@@ -18,7 +18,7 @@ impl Place {
     }
 }
 
-const MEASUREMENTS: [&str; 4] = ["writes", "projector", "delay", "process"];
+const MEASUREMENTS: [&str; 5] = ["writes", "projector", "delay", "process", "telemetry"];
 
 /// What to measure, and where.
 #[derive(Debug)]

@@ -22,19 +22,24 @@ use crate::{
     workload::{BINARY, Bench, USERS},
 };
 
-const CONNECTIONS: usize = 256;
+pub(crate) const CONNECTIONS: usize = 256;
 const REQUESTS: usize = 60_000;
 
-struct Served {
+pub(crate) struct Served {
     child: Child,
     address: String,
 }
 
 impl Served {
     fn start(data: &Path) -> Self {
-        let mut child = Command::new(BINARY)
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-            .arg(data)
+        let mut command = Command::new(BINARY);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
+        Self::started(&mut command)
+    }
+
+    /// A server that `command` starts and that says where it is.
+    pub(crate) fn started(command: &mut Command) -> Self {
+        let mut child = command
             // The bucket is not what is measured here.
             .env("TIDINGS__RATE__FOLLOW_CAPACITY", "1000000")
             .env("TIDINGS__LOG__LEVEL", "warn")
@@ -59,7 +64,25 @@ impl Served {
         answer
     }
 
-    async fn is_ready(&self) -> bool {
+    /// Seconds that so many follows take, each connection's from the user `first` on.
+    pub(crate) async fn follow(&self, tokens: &[String], first: i64, count: usize) -> f64 {
+        let left = Arc::new(AtomicUsize::new(count));
+        let start = Instant::now();
+        let clients: Vec<_> = tokens
+            .iter()
+            .enumerate()
+            .map(|(user, token)| {
+                let (address, token, left) = (self.address.clone(), token.clone(), Arc::clone(&left));
+                tokio::spawn(client(address, user, token, left, first))
+            })
+            .collect();
+        for client in clients {
+            client.await.unwrap();
+        }
+        start.elapsed().as_secs_f64()
+    }
+
+    pub(crate) async fn is_ready(&self) -> bool {
         let request = "GET /health/ready HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n";
         self.answer(request).await.starts_with(b"HTTP/1.1 200")
     }
@@ -120,19 +143,15 @@ async fn cold_start(data: &Path) -> (f64, Served) {
 /// Requests per second, and resident memory after them.
 async fn requests(bench: &Bench) -> (f64, f64) {
     let served = Served::start(bench.folder.path());
-    let tokens: Vec<String> = (0..CONNECTIONS).map(|user| token(bench.folder.path(), user)).collect();
+    let tokens = tokens(bench.folder.path());
     assert!(served.is_ready().await);
-    let left = Arc::new(AtomicUsize::new(REQUESTS));
-    let start = Instant::now();
-    let clients: Vec<_> = tokens
-        .into_iter()
-        .enumerate()
-        .map(|(user, token)| tokio::spawn(client(served.address.clone(), user, token, Arc::clone(&left))))
-        .collect();
-    for client in clients {
-        client.await.unwrap();
-    }
-    (REQUESTS as f64 / start.elapsed().as_secs_f64(), served.resident_mb())
+    let seconds = served.follow(&tokens, 0, REQUESTS).await;
+    (REQUESTS as f64 / seconds, served.resident_mb())
+}
+
+/// A token for each connection.
+pub(crate) fn tokens(data: &Path) -> Vec<String> {
+    (0..CONNECTIONS).map(|user| token(data, user)).collect()
 }
 
 fn token(data: &Path, user: usize) -> String {
@@ -142,11 +161,11 @@ fn token(data: &Path, user: usize) -> String {
 }
 
 /// One keep-alive connection that follows one user after the other.
-async fn client(address: String, user: usize, token: String, left: Arc<AtomicUsize>) {
+async fn client(address: String, user: usize, token: String, left: Arc<AtomicUsize>, first: i64) {
     let mut stream = TcpStream::connect(&address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let mut buffer = vec![0; 4_096];
-    for target in (0..USERS).filter(|target| *target != user as i64) {
+    for target in (first..USERS).filter(|target| *target != user as i64) {
         if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
             return;
         }

@@ -60,10 +60,11 @@ pub(super) fn alone(file: Option<&Path>) -> Result<Option<relay::Config>> {
     config.map(Some)
 }
 
-/// Relays as such a file says; of Tidings' own configuration only the log and `http.ops_listen` matter.
+/// Relays as such a file says; of Tidings' own configuration only the log, traces and
+/// `http.ops_listen` matter.
 pub(super) async fn relay_alone(alone: &relay::Config, mut config: Config, arguments: &WorkArgs) -> Result<()> {
     config.http.ops_listen = arguments.listen.or(config.http.ops_listen);
-    serve::relay_alone(alone, &config.http).await
+    serve::relay_alone(alone, &config).await
 }
 
 pub(super) async fn project(config: Config, arguments: &WorkArgs) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// Names of variables that are meant for Tidings begin so.
 pub(super) const VARIABLE_PREFIX: &str = "TIDINGS__";
 /// Tables whose keys are the operator's: names that the defaults cannot know.
-const FREE_TABLES: [&str; 2] = ["kafka.properties", "relay.formats"];
+const FREE_TABLES: [&str; 4] = ["kafka.properties", "relay.formats", "telemetry.headers", "telemetry.resource"];
 const DEFAULTS_FILE: &str = "tidings.default.toml";
 
 /// The layers, merged.
@@ -72,6 +72,11 @@ fn lay_over(below: &mut Table, layer: Table, prefix: &str, written: &mut dyn FnM
         };
         match (slot, value) {
             (Value::Table(inner), Value::Table(layer)) => lay_over(inner, layer, &format!("{key}."), written, origin)?,
+            // A share of 1 is the same number.
+            (slot @ Value::Float(_), Value::Integer(number)) => {
+                *slot = Value::Float(number as f64);
+                written(&key);
+            }
             (slot, value) if slot.type_str() == value.type_str() => {
                 *slot = value;
                 written(&key);
@@ -108,6 +113,7 @@ fn set(table: &mut Table, key: &str, text: &str, origin: &str) -> Result<()> {
     let value = match slot {
         Value::Integer(_) => text.parse().map(Value::Integer).ok(),
         Value::Boolean(_) => text.parse().map(Value::Boolean).ok(),
+        Value::Float(_) => text.parse().map(Value::Float).ok(),
         _ => Some(Value::String(text.to_owned())),
     };
     *slot = value.ok_or_else(|| wrong(key, origin, format!("is a {}, not `{text}`", slot.type_str())))?;

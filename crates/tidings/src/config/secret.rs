@@ -21,6 +21,10 @@ pub struct Address(String);
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Properties(BTreeMap<String, String>);
 
+/// Headers of requests to another service: any of them may be a secret.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Headers(BTreeMap<String, String>);
+
 impl Secret {
     /// The secret itself.
     pub fn reveal(&self) -> &str {
@@ -98,6 +102,13 @@ impl Properties {
     }
 }
 
+impl Headers {
+    /// Names and values.
+    pub fn reveal(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+}
+
 /// By its name, as librdkafka calls them: `sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`.
 fn is_secret(name: &str) -> bool {
     ["password", "secret", "token", ".pem", "oauthbearer.config"].iter().any(|word| name.contains(word))
@@ -109,6 +120,24 @@ impl<'de> Deserialize<'de> for Properties {
         let mut properties = BTreeMap::new();
         flatten("", toml::Table::deserialize(deserializer)?, &mut properties).map_err(D::Error::custom)?;
         Ok(Self(properties))
+    }
+}
+
+impl<'de> Deserialize<'de> for Headers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Properties::deserialize(deserializer).map(|properties| Self(properties.0))
+    }
+}
+
+impl Serialize for Headers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.keys().map(|name| (name, MASK)))
+    }
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.keys().map(|name| (name, MASK))).finish()
     }
 }
 

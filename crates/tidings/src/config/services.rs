@@ -27,6 +27,16 @@ pub enum Mode {
     Distributed,
 }
 
+impl Mode {
+    /// As answers and metrics have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Distributed => "distributed",
+        }
+    }
+}
+
 /// `[database]`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -9,6 +9,7 @@ use super::{
     alerts::Alerts,
     secret::Address,
     services::{self, Database, Kafka, Mode, Redis, Relay},
+    telemetry::Telemetry,
 };
 use crate::{Error, Result};
 
@@ -34,6 +35,8 @@ pub struct Config {
     pub rate: Rate,
     /// Log lines.
     pub log: Logging,
+    /// Traces.
+    pub telemetry: Telemetry,
     /// Events and how long they are kept.
     pub events: Events,
     /// Retries and missing history.
@@ -223,6 +226,7 @@ impl Config {
             return Err(wrong("data.dir", "is empty".to_owned()));
         }
         config.log.check()?;
+        config.telemetry.check()?;
         Ok(config)
     }
 

@@ -10,13 +10,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::FutureExt as _;
-use tidings_backbone::clock::Stopwatch;
+use tidings_backbone::{
+    clock::Stopwatch,
+    trace::{self, Begun, Kind, Scope},
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     body::read_body,
     console::SESSION_PATH,
     flow::{FLOW_PATH, SETTLE_TIME_MAX},
+    input::{TRACEPARENT, Traced},
     problem::{self, Name, Problem},
     request_id::{self, RequestId},
     state::AppState,
@@ -44,10 +48,20 @@ impl Edge {
     }
 }
 
-/// Serves one request.
+/// Serves one request. Whatever is logged meanwhile says whose it is.
 pub(super) async fn serve(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
-    let stopwatch = Stopwatch::start();
     let id = RequestId::of(request.headers(), &edge.app.ids, &edge.app.clock);
+    let traceparent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok());
+    let traced = edge.app.sampling.begin(traceparent).filter(|_| !is_watching(request.uri().path()));
+    if let Some(traced) = &traced {
+        request.extensions_mut().insert(Traced(traced.context()));
+    }
+    let scope = Scope { request_id: id.shared(), context: traced.map(|traced| traced.context()) };
+    trace::within(scope, serve_within(edge, request, next, id, traced)).await
+}
+
+async fn serve_within(edge: Edge, mut request: Request, next: Next, id: RequestId, traced: Option<Begun>) -> Response {
+    let stopwatch = Stopwatch::start();
     let method = known(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
@@ -59,11 +73,29 @@ pub(super) async fn serve(State(edge): State<Edge>, mut request: Request, next: 
     set_headers(response.headers_mut(), &id);
 
     drop(in_flight);
+    let shed = problem.as_ref().map(Problem::name).filter(|name| name.is_shed());
+    shed.inspect(|name| telemetry::shed(name.slug()));
     let status = response.status().as_u16();
     let seconds = stopwatch.seconds();
     telemetry::request_ended(method, route, status, seconds);
-    log(method, route, status, seconds, &id, problem.as_ref());
+    log(method, route, status, seconds, problem.as_ref());
+    if let Some(traced) = traced {
+        tell(traced, method, route, status, &id);
+    }
     response
+}
+
+/// Tells of the request in its trace. As in the log, the path and the query stay out: they may hold secrets.
+fn tell(traced: Begun, method: &'static str, route: &str, status: u16, id: &RequestId) {
+    let error = (status >= 500).then(|| status.to_string());
+    traced
+        .end(format!("{method} {route}"), Kind::Server)
+        .with("http.request.method", method)
+        .with("http.route", route.to_owned())
+        .with("http.response.status_code", i64::from(status))
+        .with("tidings.request.id", id.shared())
+        .failed(error)
+        .tell();
 }
 
 impl Edge {
@@ -103,7 +135,7 @@ impl Edge {
     /// Takes a place, where the route needs one.
     fn place(&self, route: &str) -> Result<Option<OwnedSemaphorePermit>, Problem> {
         // Whoever watches the server must see it most of all when it is busy.
-        if route.starts_with("/health/") || route == "/metrics" {
+        if is_watching(route) {
             return Ok(None);
         }
         let permit = Arc::clone(&self.in_flight).try_acquire_owned();
@@ -137,6 +169,11 @@ impl Panicked {
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         Self(text.unwrap_or_default())
     }
+}
+
+/// Whether a request is one of those that come again and again to watch the server.
+fn is_watching(path: &str) -> bool {
+    path.starts_with("/health/") || path == "/metrics"
 }
 
 /// Bytes of the headers as they were sent, near enough: names, values, and ": " and the line's end.
@@ -184,20 +221,20 @@ pub(super) fn set_headers(headers: &mut HeaderMap, id: &RequestId) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// One line for each request. It tells the route and never the path or the query, which may hold secrets.
-fn log(method: &str, route: &str, status: u16, seconds: f64, id: &RequestId, problem: Option<&Problem>) {
-    let request_id = id.as_str();
+/// One line for each request, to which the log adds its id. It tells the route and never the path or the query,
+/// which may hold secrets.
+fn log(method: &str, route: &str, status: u16, seconds: f64, problem: Option<&Problem>) {
     let ms = (seconds * 1e6).round() / 1e3;
     let name = problem.map(|problem| problem.name());
     let kind = name.map(Name::slug);
     let cause = problem.and_then(Problem::cause);
     match name {
-        Some(Name::Internal) => tracing::error!(method, route, status, ms, request_id, kind, cause, "request failed"),
+        Some(Name::Internal) => tracing::error!(method, route, status, ms, kind, cause, "request failed"),
         Some(_) if status >= 500 => {
-            tracing::warn!(method, route, status, ms, request_id, kind, cause, "request failed")
+            tracing::warn!(method, route, status, ms, kind, cause, "request failed")
         }
-        Some(_) => tracing::info!(method, route, status, ms, request_id, kind, "request refused"),
-        None => tracing::debug!(method, route, status, ms, request_id, "request served"),
+        Some(_) => tracing::info!(method, route, status, ms, kind, "request refused"),
+        None => tracing::debug!(method, route, status, ms, "request served"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Health, readiness and metrics.
+//! Health and readiness.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -9,25 +9,20 @@ use std::time::Duration;
 use axum::{
     Extension, Json,
     extract::State,
-    http::{StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
-use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tidings_backbone::{
     log::{Log, Offset, Part},
-    projector, relay,
+    relay,
 };
-use tidings_event::Timestamp;
 use utoipa::ToSchema;
 
-use super::{
-    problem::{Problem, SaysItself},
-    state::AppState,
-};
+use super::{problem::SaysItself, state::AppState, telemetry};
 
 /// Time a service is given to answer a check.
-const CHECK_TIME_MAX: Duration = Duration::from_secs(2);
+pub(super) const CHECK_TIME_MAX: Duration = Duration::from_secs(2);
 /// After all that a topic can hold, so that only its end is asked for.
 const BEYOND: Offset = Offset(i64::MAX - 1);
 
@@ -137,6 +132,24 @@ impl Health {
         Self { relay, ..self }
     }
 
+    /// The log that it looks at.
+    pub(super) fn log(&self) -> Option<&Log> {
+        self.log.as_ref()
+    }
+
+    /// The relay of this process.
+    pub(super) fn relay(&self) -> Option<&relay::Handle> {
+        self.relay.as_ref()
+    }
+
+    /// Whether the database answers; true where there is none.
+    pub(super) async fn database_answers(&self) -> bool {
+        match &self.log {
+            Some(log) => database_answers(log).await,
+            None => true,
+        }
+    }
+
     /// Whether Kafka answers; true where there is none.
     pub(super) async fn kafka_answers(&self) -> bool {
         match &self.kafka {
@@ -196,6 +209,7 @@ impl Probe {
         let probe = self.clone();
         let asking = tokio::spawn(async move {
             let answered = probe.log.behind(vec![(probe.part, BEYOND)]).await;
+            telemetry::service_up("kafka", answered.is_ok());
             if let Err(error) = &answered {
                 tracing::warn!(error = tidings_backbone::Error::chain(error), "Kafka fails its check");
             }
@@ -206,26 +220,20 @@ impl Probe {
         let answered = tokio::time::timeout(CHECK_TIME_MAX, asking).await;
         let ok = matches!(answered, Ok(Ok(true)));
         if !ok {
+            telemetry::service_up("kafka", false);
             self.well.store(false, Ordering::SeqCst);
         }
         check(ok)
     }
 }
 
-/// Measures what waits in the outbox for a relay: in every role, since all relays may be dead.
-async fn measure_outbox(health: &Health, now: Timestamp) {
-    let Some(Log::Kafka(log)) = &health.log else { return };
-    match tokio::time::timeout(CHECK_TIME_MAX * 2, log.publish_gauges(now, CHECK_TIME_MAX)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            let error = tidings_backbone::Error::chain(&error);
-            tracing::warn!(error, "what waits for the relay cannot be measured");
-        }
-        Err(_elapsed) => tracing::warn!("the database does not tell in time what waits for the relay"),
-    }
+async fn database_answers(log: &Log) -> bool {
+    let answers = asked_database(log).await;
+    telemetry::service_up("database", answers);
+    answers
 }
 
-async fn database_answers(log: &Log) -> bool {
+async fn asked_database(log: &Log) -> bool {
     match tokio::time::timeout(CHECK_TIME_MAX, log.extent()).await {
         Ok(Ok(_extent)) => true,
         Ok(Err(error)) => {
@@ -255,35 +263,4 @@ pub(super) async fn live() -> Json<Live> {
 )]
 pub(super) async fn ready(State(app): State<AppState>) -> Response {
     app.health.report().await
-}
-
-/// Metrics, in the text format of Prometheus
-///
-/// For an admin, unless `http.metrics_public` is set.
-#[utoipa::path(
-    get, path = "/metrics", tag = "operation", operation_id = "metrics",
-    responses((status = 200, body = String, content_type = "text/plain")),
-)]
-pub(super) async fn metrics(State(app): State<AppState>) -> Result<impl IntoResponse, Problem> {
-    Ok(shown(Some(&app.projectors), &app.health, &app.metrics, app.clock.now()).await)
-}
-
-/// The metrics of this process, those of relay and projectors measured now and at the source, so that they
-/// are true whatever has stopped.
-pub(super) async fn shown(
-    projectors: Option<&projector::Handle>,
-    health: &Health,
-    metrics: &PrometheusHandle,
-    now: Timestamp,
-) -> impl IntoResponse + use<> {
-    let projectors = async {
-        if let Some(projectors) = projectors
-            && health.kafka_answers().await
-            && let Err(error) = projectors.publish_gauges().await
-        {
-            tracing::warn!(error = tidings_backbone::Error::chain(&error), "the lag cannot be measured");
-        }
-    };
-    tokio::join!(measure_outbox(health, now), projectors);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics.render())
 }

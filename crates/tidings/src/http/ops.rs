@@ -7,11 +7,10 @@ use axum::{
     extract::{Request, State},
     http::HeaderMap,
     middleware::{Next, from_fn_with_state},
-    response::{IntoResponse, Response},
+    response::Response,
     routing::get,
 };
-use metrics_exporter_prometheus::PrometheusHandle;
-use tidings_backbone::{Clock, EventIds, projector};
+use tidings_backbone::{Clock, EventIds};
 
 use super::{
     access,
@@ -19,6 +18,7 @@ use super::{
     health::{self, Health, Readiness},
     problem::{self, Name, Problem},
     request_id::RequestId,
+    scrape::Scrape,
 };
 use crate::auth::Verifier;
 
@@ -28,9 +28,7 @@ pub struct Ops {
     /// How it is.
     pub health: Health,
     /// Shows the metrics.
-    pub metrics: PrometheusHandle,
-    /// How far its projectors are.
-    pub projectors: Option<projector::Handle>,
+    pub scrape: Scrape,
     /// Tells the time.
     pub clock: Clock,
     /// Verifies the token of who asks for metrics; nothing where they are public.
@@ -53,8 +51,7 @@ async fn metrics(State(ops): State<Arc<Ops>>, headers: HeaderMap) -> Result<Resp
     if let Some(verifier) = &ops.verifier {
         access::admin_by_token(verifier, &headers).await?;
     }
-    let shown = health::shown(ops.projectors.as_ref(), &ops.health, &ops.metrics, ops.clock.now());
-    Ok(shown.await.into_response())
+    Ok(ops.scrape.shown().await)
 }
 
 /// The routes of a process that has not begun: it lives, and says what it waits for.

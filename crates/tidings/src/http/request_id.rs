@@ -15,6 +15,11 @@ const CHARS_MAX: usize = 64;
 pub(super) struct RequestId(Arc<str>);
 
 impl RequestId {
+    /// The same text, shared.
+    pub(super) fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

@@ -16,7 +16,7 @@ use super::{
     edge::{self, Edge},
     flow, health, parking,
     problem::{Name, Problem},
-    rebuild, relation,
+    rebuild, relation, scrape,
     state::AppState,
     user,
 };
@@ -71,7 +71,7 @@ pub(super) fn declared() -> Vec<Declared> {
         api(Admin, routes!(rebuild::resume)),
         api(Admin, routes!(rebuild::switch)),
         api(Admin, routes!(rebuild::cancel)),
-        api(Admin, routes!(health::metrics)), // Open where `http.metrics_public` says so.
+        api(Admin, routes!(scrape::metrics)), // Open where `http.metrics_public` says so.
         // For everybody
         api(Open, routes!(health::live)),
         api(Open, routes!(health::ready)),

@@ -2,16 +2,16 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use metrics_exporter_prometheus::PrometheusHandle;
 use tidings_backbone::{
     Clock, Db, EventIds,
     log::{Log, Offset},
     projector, relay,
+    trace::Sampling,
 };
 use tidings_community::relation::{bucket::FollowBucket, counters::CounterReader, lists::Lists};
 use tokio_util::sync::CancellationToken;
 
-use super::health::Health;
+use super::{health::Health, scrape::Scrape};
 use crate::{
     auth::{Secrets, Verifier},
     config::Config,
@@ -55,7 +55,9 @@ pub struct App {
     /// One-time login links.
     pub login_links: Secrets,
     /// Shows the metrics.
-    pub metrics: PrometheusHandle,
+    pub scrape: Scrape,
+    /// Which requests are traced.
+    pub sampling: Sampling,
     /// How the server is.
     pub health: Health,
     /// Ends long waits when the server shuts down.

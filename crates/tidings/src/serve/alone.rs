@@ -6,27 +6,32 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tidings_backbone::{Clock, EventIds, relay};
 use tokio_util::sync::CancellationToken;
 
-use super::{base, cancel_on_signal, install_metrics, listening::Listening, run_until, running::Parts};
+use super::{Role, base, cancel_on_signal, listening::Listening, run_until, running::Parts};
 use crate::{
     Error, Result,
-    config::Http,
-    http::{self, Health, Ops, Readiness},
+    config::{Config, Http},
+    http::{self, Health, Ops, Readiness, Scrape, Sources, telemetry},
+    telemetry::{Tracing, install_metrics},
 };
 
-/// Relays as a file of its own describes it, until SIGTERM or SIGINT. The standard output belongs to the sink.
+/// Relays as a file of its own describes it, until SIGTERM or SIGINT; `other` tells what it does not: where it
+/// listens, and where traces go. The standard output belongs to the sink.
 ///
 /// # Errors
 /// When the configuration has what cannot be, or the relay needs somebody's decision.
-pub async fn relay_alone(config: &relay::Config, http: &Http) -> Result<()> {
+pub async fn relay_alone(config: &relay::Config, other: &Config) -> Result<()> {
     let shutdown = CancellationToken::new();
     cancel_on_signal(shutdown.clone());
     let (readiness, metrics) = (Readiness::default(), install_metrics());
     let relay = config.relay(Clock::system())?;
-    let listening = listening(http, &readiness, &relay, metrics.clone()).await?;
+    let tracing = Tracing::start(other, Role::Relay)?;
+    let listening = listening(&other.http, &readiness, &relay, metrics.clone()).await?;
     let mut parts = Parts::new(None, metrics);
     let ending = parts.shutdown.clone();
     parts.watched.push(("the relay", tokio::spawn(async move { Ok(relay.run(ending).await?) })));
-    run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new(), Duration::ZERO).await
+    let relayed = run_until(&shutdown, &readiness, parts, listening, &CancellationToken::new(), Duration::ZERO).await;
+    tracing.end().await;
+    relayed
 }
 
 /// Where the relay tells how it is. There is no key here that tokens could be signed with, so that only the
@@ -51,7 +56,16 @@ async fn listening(
     http.listen = listen;
     let listening = Listening::begin(&mut http, readiness).await?;
     let health = Health::of_relay(readiness.clone(), relay.handle());
-    let ops = Ops { health, metrics, projectors: None, clock: Clock::system(), verifier: None };
+    let sources = Sources {
+        health: health.clone(),
+        db: None,
+        ledgers: None,
+        projectors: None,
+        relay_group: None,
+        clock: Clock::system(),
+    };
+    telemetry::build_info("alone", Role::Relay.name());
+    let ops = Ops { health, scrape: Scrape::new(metrics, sources), clock: Clock::system(), verifier: None };
     listening.open(http::ops(ops, EventIds::from_os()));
     tracing::info!(address = base(listening.address), "the relay tells how it is");
     Ok(Some(listening))

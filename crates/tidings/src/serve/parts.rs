@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use tidings_backbone::{
     log::{Log, Offset},
-    projector::{Projector, Runtime},
+    projector::{self, Projector, Runtime},
     relay::Relay,
+    trace::Sampling,
 };
 use tidings_community::relation::{
     bucket::FollowBucket, counters::CounterReader, lists::Lists, projection::RelationProjector, top_page::TopPages,
@@ -18,16 +19,10 @@ use crate::{
     Result,
     auth::{ExternalKeys, Verifier},
     config::{Config, Mode},
-    http::{self, App, AppState, Baseline, Health, Ops, Readiness},
+    http::{self, App, AppState, Baseline, Health, Ops, Readiness, Scrape, Sources, telemetry},
     ledgers::Ledgers,
     store::{self, ServerClaim, Store},
 };
-
-/// Bounds of latency histograms, in seconds.
-const SECONDS_BUCKETS: [f64; 13] =
-    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-/// Bounds of histograms of batch sizes.
-const SIZE_BUCKETS: [f64; 11] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
 
 /// The projectors of this product, ready to run or only to be asked how far they are.
 pub fn projector_runtime(store: &Store, config: &Config) -> Runtime {
@@ -54,6 +49,11 @@ pub(super) async fn start_server(
     let relay = relay(role, &store, &config)?;
     let (ledgers, running_ledgers) = Ledgers::start(&store);
     let clock = store.clock.clone();
+    let health = Health::new(readiness, store.log(), false).with_relay(relay.as_ref().map(Relay::handle));
+    let sources = sources(&store, &config, &health, Some(runtime.handle()));
+    let scrape = Scrape::new(metrics.clone(), Sources { ledgers: Some(ledgers.clone()), ..sources });
+    telemetry::build_info(config.mode().name(), role.name());
+    telemetry::limits(config.http.requests_in_flight_max, config.http.connections_max);
     let app = Arc::new(App {
         db: store.db.clone(),
         log: store.log(),
@@ -68,9 +68,10 @@ pub(super) async fn start_server(
         verifier: verifier(&store, &config)?,
         sessions: store::sessions(store.folder(), &clock),
         login_links: store::login_links(store.folder(), &clock),
-        metrics: metrics.clone(),
+        scrape,
+        sampling: Sampling::new(config.telemetry.sample_ratio),
         // Who reads and writes does so while Kafka is away; what follows from it comes later.
-        health: Health::new(readiness, store.log(), false).with_relay(relay.as_ref().map(Relay::handle)),
+        health,
         shutdown: CancellationToken::new(),
         clock,
         config,
@@ -95,10 +96,12 @@ pub(super) fn start_worker(
 ) -> Result<(Ops, Parts)> {
     let runtime = projector_runtime(&store, config);
     let relay = relay(role, &store, config)?;
+    let health = Health::new(readiness, store.log(), true).with_relay(relay.as_ref().map(Relay::handle));
+    let sources = sources(&store, config, &health, role.has_projectors().then(|| runtime.handle()));
+    telemetry::build_info(config.mode().name(), role.name());
     let ops = Ops {
-        health: Health::new(readiness, store.log(), true).with_relay(relay.as_ref().map(Relay::handle)),
-        metrics: metrics.clone(),
-        projectors: role.has_projectors().then(|| runtime.handle()),
+        scrape: Scrape::new(metrics.clone(), sources),
+        health,
         clock: store.clock.clone(),
         verifier: if config.http.metrics_public { None } else { Some(verifier(&store, config)?) },
     };
@@ -106,6 +109,18 @@ pub(super) fn start_worker(
     parts.start_alerts(role, &store, config)?;
     parts.start_work(role, &log, runtime, relay);
     Ok((ops, parts))
+}
+
+/// What the metrics are measured at.
+fn sources(store: &Store, config: &Config, health: &Health, projectors: Option<projector::Handle>) -> Sources {
+    Sources {
+        health: health.clone(),
+        db: Some(store.db.clone()),
+        ledgers: None,
+        projectors,
+        relay_group: (config.mode() == Mode::Distributed).then(|| config.relay_group().to_owned()),
+        clock: store.clock.clone(),
+    }
 }
 
 /// Where several processes take requests they share the buckets of Redis, if there is one.
@@ -173,20 +188,4 @@ async fn prepare_key(app: AppState) {
     if let Err(error) = app.verifier.own_key().await {
         tracing::error!(error = tidings_backbone::Error::chain(&error), "own tokens cannot be verified");
     }
-}
-
-/// Makes the process's metrics, and answers what shows them. A process has one set of metrics: a
-/// second server in it, as tests start them, counts into a set of its own that nobody feeds.
-pub fn install_metrics() -> PrometheusHandle {
-    let suffix = |text: &str| Matcher::Suffix(text.to_owned());
-    let builder = PrometheusBuilder::new();
-    // Buckets are given, so building cannot fail; the default would keep every sample for a while.
-    let builder = builder.set_buckets_for_metric(suffix("_seconds"), &SECONDS_BUCKETS).unwrap_or_default();
-    let builder = builder.set_buckets_for_metric(suffix("_commands"), &SIZE_BUCKETS).unwrap_or_default();
-    let recorder = builder.build_recorder();
-    let handle = recorder.handle();
-    if metrics::set_global_recorder(recorder).is_err() {
-        tracing::debug!("metrics are installed already");
-    }
-    handle
 }

@@ -20,6 +20,7 @@ mod paging;
 mod parked;
 mod roles;
 mod routes;
+mod telemetry;
 
 use tidings_testkit::{Kind, Options, World};
 

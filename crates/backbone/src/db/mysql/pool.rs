@@ -119,6 +119,12 @@ impl Pool {
         connected
     }
 
+    /// Connections in use, and how many there may be.
+    pub(super) fn used(&self) -> (usize, usize) {
+        let max = self.0.permits_max as usize;
+        (max.saturating_sub(self.0.permits.available_permits()), max)
+    }
+
     /// Waits until no connection is in use, and closes all.
     pub(super) async fn close(&self) {
         let all = self.0.permits.acquire_many(self.0.permits_max).await;

@@ -164,6 +164,8 @@ impl Canal {
                 timestamp_ms: None,
                 event_id: event_id.clone(),
                 order_key: order_key.clone(),
+                // A message may have the rows of many requests.
+                trace: None,
             });
         }
     }

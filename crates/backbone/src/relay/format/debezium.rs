@@ -114,6 +114,7 @@ impl Debezium {
             timestamp_ms: Some(record.timestamp),
             event_id: id.into(),
             order_key: key.into(),
+            trace: None,
         })
     }
 }

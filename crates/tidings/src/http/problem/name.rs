@@ -69,6 +69,11 @@ impl Name {
         Self::ALL.iter().copied().find(|name| name.slug() == slug)
     }
 
+    /// Whether the request was turned away for the sake of others, or because it could not be served now.
+    pub(in crate::http) fn is_shed(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Busy | Self::Unavailable | Self::Timeout)
+    }
+
     /// The kind for a failure that nothing said more about.
     pub(super) fn from_status(status: StatusCode) -> Self {
         match status {
