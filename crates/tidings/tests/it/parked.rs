@@ -88,7 +88,7 @@ async fn a_dead_key_is_looked_at_redriven_too_early_and_then_when_it_was_mended(
 
 async fn what_the_requests_do_the_commands_do(kind: Kind) {
     let (world, mut hand) = with_poison(kind, &[]).await;
-    // In the end 4 does not follow 1, so that the event that is discarded below is missed by nobody.
+    // The first event of the pair is discarded below; what comes after it makes up for that, in the end.
     world.user(4).await.unfollow(1).await;
     world.drain().await;
     let said = async |arguments: &[&str]| -> Value { serde_json::from_str(&world.run(arguments).await).unwrap() };
@@ -140,7 +140,9 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert!(said.contains("1 keys with 3 waiting events are tried again"), "{said}");
     world.drain().await;
     assert_eq!(world.parked().await, [Value::Null; 0]);
-    assert_eq!(world.counters(1).await, (0, 1));
+    assert_eq!(world.counters(1).await, (0, 1), "whatever is missing, nobody is counted who does not follow");
+    world.user(4).await.follow(1).await;
+    world.drain().await;
     world.verify().await;
 
     let audit = world.run(&["audit", "--json"]).await;
