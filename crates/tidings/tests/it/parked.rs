@@ -88,7 +88,7 @@ async fn a_dead_key_is_looked_at_redriven_too_early_and_then_when_it_was_mended(
 
 async fn what_the_requests_do_the_commands_do(kind: Kind) {
     let (world, mut hand) = with_poison(kind, &[]).await;
-    // In the end 4 does not follow 1, so that the event that is discarded below is missed by nobody.
+    // The first event of the pair is discarded below, and what comes after it is applied.
     world.user(4).await.unfollow(1).await;
     world.drain().await;
     let said = async |arguments: &[&str]| -> Value { serde_json::from_str(&world.run(arguments).await).unwrap() };
@@ -140,8 +140,10 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert!(said.contains("1 keys with 3 waiting events are tried again"), "{said}");
     world.drain().await;
     assert_eq!(world.parked().await, [Value::Null; 0]);
-    assert_eq!(world.counters(1).await, (0, 1));
-    world.verify().await;
+    assert_eq!(world.counters(1).await, (0, 1), "whatever is missing, nobody is counted who does not follow");
+    // Since when the pair is known stood in the discarded event alone. That it is missing is no secret.
+    let report: Value = serde_json::from_slice(&world.output(&["verify", "--json"]).await.stdout).unwrap();
+    assert_eq!((&report["differences"], &report["examples"][0]["subject"]), (&json!(1), &json!("4:1")), "{report}");
 
     let audit = world.run(&["audit", "--json"]).await;
     let records: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -56,7 +56,7 @@ fn text() -> impl Strategy<Value = String> {
         "[A-Za-z0-9_-]{1,80}",
         "[0-9,]{1,60}",
         "(\\.\\./|%2e|/|\\\\|;|'|\"|--|\\x00){1,8}",
-        "\\{\"(handle|user_id|link|token|key|reason|offset)\": ?(\"[a-zA-Z0-9]{0,40}\"|[0-9]{1,30}|null|\\[\\]|\\{\\})\\}?",
+        "\\{\"(handle|user_id|link|token|key|all)\": ?(\"[a-zA-Z0-9]{0,40}\"|[0-9]{1,30}|null|\\[\\]|\\{\\})\\}?",
     ]
 }
 
