@@ -26,7 +26,7 @@ pub use context::{Context, SpanId, TraceId};
 pub use relay::Read;
 pub use sampling::Sampling;
 pub use scope::{Scope, current, within};
-pub use span::{Begun, Kind, Span, Value};
+pub use span::{Begun, Ended, Kind, Span, Value};
 
 pub(crate) use outbox::{carried, emitted, ledger_batch, ledger_call};
 pub(crate) use project::{applied, failed, started};
