@@ -22,6 +22,8 @@ pub const LEDGER_RACES_MAX: usize = 5;
 
 /// Rows of one multi-row statement.
 pub const STATEMENT_ROWS_MAX: usize = 512;
+/// Rows that a server is given as one argument.
+pub const INPUT_ROWS_MAX: usize = 4_096;
 /// Bytes of the payload of one event.
 pub const EVENT_PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of an event's type, key, aggregate type and aggregate id, each.

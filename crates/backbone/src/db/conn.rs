@@ -6,7 +6,10 @@ use futures::TryStreamExt;
 use sqlx::{AssertSqlSafe, MySqlConnection, Sqlite, SqliteConnection, sqlite::SqliteArguments};
 
 use super::{Engine, Row, Value, dialect, mysql::Session};
-use crate::{Error, Result, limits::STATEMENT_ROWS_MAX};
+use crate::{
+    Error, Result,
+    limits::{INPUT_ROWS_MAX, STATEMENT_ROWS_MAX},
+};
 
 /// A connection inside a transaction, whoever began it: `Conn::from(&mut *sqlx_transaction)` lets
 /// an application emit events in a transaction of its own.
@@ -146,6 +149,28 @@ impl Conn<'_> {
         Ok(changed)
     }
 
+    /// As [`Conn::execute_rows`], for rows of numbers and NULLs alone: servers take any number of them as one input, so
+    /// that no further trip is made while the rows of the one before are locked. The statement must be right when it
+    /// selects its rows: an INSERT that counts an AUTO_INCREMENT on would lock the table.
+    pub async fn execute_numbers<const COLUMNS: usize>(
+        &mut self,
+        doing: &'static str,
+        head: &str,
+        rows: Vec<[Value; COLUMNS]>,
+        tail: &str,
+    ) -> Result<u64> {
+        let into = match (&self, head.strip_suffix("VALUES")) {
+            (Self::Mysql(_), Some(into)) if rows.len() > dialect::EXACT_ROWS_MAX => into,
+            _ => return self.execute_rows(doing, head, rows, tail).await,
+        };
+        let mut changed = 0;
+        for part in rows.chunks(self.input_rows_max(&rows)) {
+            let (input, args) = dialect::input_json(part)?;
+            changed += self.execute(doing, format!("{into} {input} {tail}"), args).await?;
+        }
+        Ok(changed)
+    }
+
     /// Runs one query for many rows of input; answers the rows of all its round trips together.
     ///
     /// `sql` is given the text of the input rows, a query to stand in an IN or WITH clause, for each
@@ -170,7 +195,7 @@ impl Conn<'_> {
         rest: &[Value],
     ) -> Result<Vec<Row>> {
         let mut found = Vec::with_capacity(rows.len());
-        for part in rows.chunks(self.statement_rows_max(&rows)) {
+        for part in rows.chunks(self.input_rows_max(&rows)) {
             let (input, mut args) = match self {
                 Self::Sqlite(_) => dialect::input_values(part),
                 Self::Mysql(_) => dialect::input_json(part)?,
@@ -185,6 +210,14 @@ impl Conn<'_> {
         match self {
             Self::Sqlite(_) => STATEMENT_ROWS_MAX,
             Self::Mysql(session) => dialect::rows_within(session.statement_bytes_max(), rows),
+        }
+    }
+
+    /// Rows of one input: as JSON they are one argument, of as many bytes as the connection takes at once.
+    fn input_rows_max<const COLUMNS: usize>(&self, rows: &[[Value; COLUMNS]]) -> usize {
+        match self {
+            Self::Mysql(session) if session.statement_bytes_max() == usize::MAX => INPUT_ROWS_MAX,
+            _ => self.statement_rows_max(rows),
         }
     }
 

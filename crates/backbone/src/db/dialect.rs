@@ -146,7 +146,7 @@ pub(super) fn row_placeholders(rows: usize, columns: usize) -> String {
 }
 
 /// Statements of up to this many rows have a text of their own for each number.
-const EXACT_ROWS_MAX: usize = 32;
+pub(super) const EXACT_ROWS_MAX: usize = 32;
 
 /// Splits `total` rows into statements: `max` rows each as long as they last, then powers of two,
 /// then whatever is left when that is little. Only few distinct texts arise, so that prepared

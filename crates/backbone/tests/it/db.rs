@@ -14,6 +14,7 @@ use crate::world::World;
 
 on_every_engine!(
     input_rows_come_back_as_they_went_in,
+    numbers_are_stored_and_counted_whatever_their_number,
     a_reader_sees_one_moment,
     keys_are_compared_byte_for_byte,
     an_abandoned_statement_leaves_nothing_behind,
@@ -48,6 +49,35 @@ async fn input_rows_come_back_as_they_went_in(engine: Engine) {
         seen.insert(number);
     }
     assert_eq!(seen.len(), 700);
+}
+
+async fn numbers_are_stored_and_counted_whatever_their_number(engine: Engine) {
+    let world = World::on(engine).await;
+    let mut tx = world.db.write(Durability::Full).await.unwrap();
+    let mut conn = tx.conn();
+    conn.execute("making", "CREATE TABLE n (id BIGINT PRIMARY KEY, a BIGINT NOT NULL, b BIGINT)", vec![])
+        .await
+        .unwrap();
+    let numbers = [0, -1, i64::MAX, i64::MIN, (1 << 53) + 1];
+    let tail = conn.engine().on_conflict("id", &format!("a = {}, b = n.id", conn.engine().inserted("a")));
+    let mut stored = 0;
+    for count in [1, 32, 33, 5_000_usize] {
+        let row = |id: usize| [(id as i64).into(), numbers[id % numbers.len()].into(), Value::Null];
+        let rows: Vec<[Value; 3]> = (0..count).map(row).collect();
+        let changed = conn.execute_numbers("storing", "INSERT INTO n (id, a, b) VALUES", rows, &tail).await.unwrap();
+        // Of those that were there, none but the newest has been changed to what it is; a change counts twice there.
+        let new = count - stored;
+        let expected = if engine == Engine::Sqlite { count..=count } else { new..=new + 2 * stored };
+        assert!(expected.contains(&usize::try_from(changed).unwrap()), "{changed} of {count}");
+        stored = count;
+    }
+    let rows = conn.fetch("looking", "SELECT id, a, b FROM n ORDER BY id", vec![]).await.unwrap();
+    assert_eq!(rows.len(), 5_000);
+    for (id, row) in rows.iter().enumerate() {
+        let b = (id < 33).then_some(id as i64);
+        let seen = (row.int(0).unwrap(), row.int(1).unwrap(), row.int_or_null(2).unwrap());
+        assert_eq!(seen, (id as i64, numbers[id % numbers.len()], b));
+    }
 }
 
 async fn a_reader_sees_one_moment(engine: Engine) {

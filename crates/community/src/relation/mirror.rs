@@ -88,7 +88,7 @@ pub(super) async fn write(
     // In the order of the primary key: neighbours are written together.
     rows.sort_unstable_by_key(|(pair, _)| (pair.to, pair.from));
     let values: Vec<[Value; 7]> = rows.iter().map(|row| write_row(generation, row)).collect();
-    let written = conn.execute_rows("storing the mirror", INSERT, values, &tail).await?;
+    let written = conn.execute_numbers("storing the mirror", INSERT, values, &tail).await?;
     match conn.engine() {
         Engine::Sqlite if written == rows.len() as u64 => Ok(()),
         Engine::Sqlite => {

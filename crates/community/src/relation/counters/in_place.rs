@@ -41,7 +41,7 @@ pub(super) async fn add(conn: &mut Conn<'_>, generation: Generation, deltas: &BT
     let rows: Vec<[Value; 8]> = deltas.iter().map(row).collect();
     let add = ["followings", "followers"].map(|column| format!("{column} = {column} + VALUES({column})")).join(", ");
     let tail = conn.engine().on_conflict("generation, user_id", &format!("{add}, changes = changes + 1"));
-    let written = conn.execute_rows("adding to counters", INSERT, rows, &tail).await?;
+    let written = conn.execute_numbers("adding to counters", INSERT, rows, &tail).await?;
     // A row counts twice when it was there.
     let any_new = written < 2 * deltas.len() as u64;
     let any_fell = deltas.values().any(|delta| delta.followings < 0 || delta.followers < 0);
@@ -105,7 +105,7 @@ pub(super) async fn write(
         let [followings, followers, posts, likes, favorites] = counters.slots().map(|slot| i64::from(slot).into());
         [generation.0.into(), (*user).into(), followings, followers, posts, likes, favorites, changes.into()]
     };
-    conn.execute_rows("storing counters", INSERT, counted.iter().map(row).collect(), "").await.map(drop)
+    conn.execute_numbers("storing counters", INSERT, counted.iter().map(row).collect(), "").await.map(drop)
 }
 
 /// Waits until no fact of these users is written and not yet committed: a row that is locked for its writer is read
@@ -142,6 +142,6 @@ async fn count(
     let tail = conn
         .engine()
         .on_conflict("generation, user_id", &format!("{set}, changes = COALESCE(changes, VALUES(changes))"));
-    conn.execute_rows("storing counters", INSERT, counted.iter().map(row).collect(), &tail).await?;
+    conn.execute_numbers("storing counters", INSERT, counted.iter().map(row).collect(), &tail).await?;
     Ok(counted)
 }
