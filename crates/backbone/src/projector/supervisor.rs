@@ -121,12 +121,10 @@ impl Supervisor {
             let lineage = Lineage::new(self.plan.name(), look.live, true);
             self.begin(lineage, None, shutdown);
         }
-        if let Some(rebuild) = building {
-            if !self.running.contains_key(&rebuild.identity()) {
-                let lineage = Lineage::new(self.plan.name(), rebuild.generation, false);
-                let lineage = if rebuild.wish.in_place { lineage.called(&rebuild.identity()) } else { lineage };
-                self.begin(lineage, rebuild.replay_ends()?, shutdown);
-            }
+        if let Some(rebuild) = building.filter(|rebuild| !self.running.contains_key(&rebuild.identity())) {
+            let lineage = Lineage::new(self.plan.name(), rebuild.generation, false);
+            let lineage = if rebuild.wish.in_place { lineage.called(&rebuild.identity()) } else { lineage };
+            self.begin(lineage, rebuild.replay_ends()?, shutdown);
         }
         for (name, Running { lineage, pace, .. }) in &self.running {
             lineage.set_live(*name == live);
