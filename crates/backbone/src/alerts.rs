@@ -72,7 +72,12 @@ impl Alerts {
     /// Runs until `shutdown`.
     pub async fn run(mut self, shutdown: CancellationToken) {
         loop {
-            let pause = match self.round().await {
+            // Cut short, a death is told again later.
+            let round = tokio::select! {
+                round = self.round() => round,
+                () = shutdown.cancelled() => return,
+            };
+            let pause = match round {
                 Ok(pause) => pause,
                 Err(error) => self.step_back(&error, "deaths of keys cannot be looked for; trying again"),
             };

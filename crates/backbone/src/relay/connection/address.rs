@@ -68,6 +68,9 @@ impl Tls {
             (None, Some(_)) => return Err(refused("ssl-key", "without ssl-cert")),
         };
         let options = SslOpts::default()
+            // Who names a certificate means that one: with the public roots beside it, and no look at the host,
+            // everybody with a certificate of his own would do.
+            .with_disable_built_in_roots(self.ca.is_some())
             .with_root_certs(self.ca.into_iter().map(Into::into).collect())
             .with_client_identity(identity)
             .with_danger_accept_invalid_certs(!is_chain_checked)
@@ -162,6 +165,7 @@ mod tests {
         let text = "mysql://me@far/db?ssl-mode=VERIFY_CA&ssl-ca=%2Fa%20b.pem&ssl-cert=c.pem&ssl-key=k.pem";
         let address = Address::parse(text).unwrap();
         let tls = address.opts.ssl_opts().unwrap();
+        assert!(tls.disable_built_in_roots(), "no other roots are believed");
         assert_eq!(tls.root_certs(), [PathBuf::from("/a b.pem").into()]);
         let identity = tls.client_identity().unwrap();
         assert_eq!(identity.cert_chain(), PathBuf::from("c.pem").into());
