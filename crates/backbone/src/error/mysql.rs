@@ -38,10 +38,10 @@ const TRANSIENT: [u16; 27] = [
     1030, 1180, 1181, 1206, 1015, 1026, // storage engine: general, commit, rollback, lock table, lock, write
 ];
 
-/// The values break a rule.
-const DATA: [u16; 30] = [
+/// The values break a rule. A statement that leaves out a column (1364) is older than its table, whatever its values.
+const DATA: [u16; 29] = [
     1022, 1062, 1169, 1586, // a unique value is there already
-    1048, 1364, // NULL, or no value at all
+    1048, // NULL
     1216, 1217, 1451, 1452, // a referenced row
     1264, 1690, // out of range
     1265, 1292, 1366, 1367, 1411, // not of its type

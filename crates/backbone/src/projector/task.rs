@@ -57,6 +57,9 @@ pub(super) struct Task {
     feed: Feed,
     /// Where batches of several parts are committed together; without it each is committed by itself.
     joint: Option<Joint>,
+    /// Whether its next batch is to be committed by itself, since the last one was in the way of others or may have
+    /// been: what hangs holds up one transaction of theirs and no more.
+    is_alone: bool,
     /// Where it stands; `None` before the stored position is read.
     position: Option<Offset>,
     /// Events tried at once: fewer after a batch has timed out.
@@ -137,7 +140,15 @@ impl Plan {
 
     pub(super) fn task(&self, feed: Feed) -> Task {
         let batch_events_max = self.options.batch_events_max;
-        Task { plan: self.clone(), feed, joint: None, position: None, batch_events_max, is_lot_empty: false }
+        Task {
+            plan: self.clone(),
+            feed,
+            joint: None,
+            is_alone: false,
+            position: None,
+            batch_events_max,
+            is_lot_empty: false,
+        }
     }
 
     pub(super) fn db(&self) -> &Db {
@@ -354,6 +365,7 @@ impl Task {
         let (mut mine, mut has_failed) = (self.select(batch), false);
 
         if lot.is_empty
+            && !self.is_alone
             && let Some(joint) = &self.joint
         {
             let step = JointStep { part: self.feed.part().clone(), from: at, to: last };
@@ -362,7 +374,10 @@ impl Task {
                     self.passed(last);
                     return Ok(self.tell(count, oldest, stopwatch));
                 }
-                Outcome::Alone(events) => (mine, has_failed) = (events, true),
+                Outcome::Alone(events) => {
+                    self.is_alone = true;
+                    (mine, has_failed) = (events, true);
+                }
             }
         }
         let (tx, applied) = match self.applied(&mine, lot.is_empty && !has_failed).await {
@@ -466,6 +481,7 @@ impl Task {
         fail::fail_point!("projector-before-commit", |_| std::process::abort());
         tx.commit().await?;
         fail::fail_point!("projector-after-commit", |_| std::process::abort());
+        self.is_alone = false;
         self.passed(to);
         Ok(())
     }
