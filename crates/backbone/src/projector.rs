@@ -56,9 +56,9 @@ pub trait Projector: Send + Sync + 'static {
         false
     }
 
-    /// Called after a transaction on the live generation has committed, to refresh caches. `batch` has the events that were
-    /// applied in it, and none that was parked: of each, the last call of `apply` is the one that was
-    /// committed. It may be missed in a crash and is cut short after
+    /// Called after a transaction on the live generation has committed, to refresh caches. `batch` has the
+    /// events that were applied in it, and none that was parked: of each, the last call of `apply` is the one
+    /// that was committed. It may be missed in a crash and is cut short after
     /// [`crate::limits::PROJECTOR_COMMITTED_TIME_MAX`], so nothing that must not be lost belongs here.
     async fn committed(&self, batch: &[Recorded]) {
         let _ = batch;

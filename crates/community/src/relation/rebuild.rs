@@ -166,7 +166,8 @@ async fn copy_pairs(conn: &mut Conn<'_>, generation: Generation, after: i64, lim
     let row = conn.fetch_optional(doing, sql, vec![after.into(), limit.into()]).await?;
     let Some(row) = row else { return Ok(None) };
     let (rows, Some(last)) = (row.int(0)?, row.int_or_null(1)?) else { return Ok(None) };
-    let sql = "INSERT INTO follower (generation, to_user_id, from_user_id, rel_status, version, created_at, updated_at) \
+    let sql = "INSERT INTO follower \
+               (generation, to_user_id, from_user_id, rel_status, version, created_at, updated_at) \
                SELECT ?, to_user_id, from_user_id, rel_status, version, created_at, updated_at \
                FROM following WHERE id > ? AND id <= ? ORDER BY to_user_id, from_user_id";
     conn.execute(doing, sql, vec![generation.0.into(), after.into(), last.into()]).await?;

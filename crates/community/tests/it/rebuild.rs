@@ -144,7 +144,8 @@ async fn check_moves(engine: Engine, before: &[Vec<Command>], moves: Vec<Move>, 
     // And so the check says, which sees what is on its way.
     world.tick(1);
     world.decide(&[follow(1, 2), unfollow(1, 2), follow(2, 3)]).await;
-    let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES ('relation@2', 'outbox/0', ?, 0)";
+    let sql = "INSERT INTO projector_position (projector, part, log_offset, updated_at) \
+               VALUES ('relation@2', 'outbox/0', ?, 0)";
     world.tamper(sql, vec![building.at.0.into()]).await;
     let log = Log::Embedded(world.db.clone());
     let check = Check { db: &world.db, log: &log, generation: NEXT.generation, identity: "relation@2" };

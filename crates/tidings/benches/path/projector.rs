@@ -74,8 +74,9 @@ fn batches(pairs: &[[i64; 4]], partitions: usize) -> impl Iterator<Item = Vec<[i
     })
 }
 
-const UPSERT: &str = "ON CONFLICT (generation, to_user_id, from_user_id) DO UPDATE SET rel_status = excluded.rel_status, \
-    version = excluded.version, updated_at = excluded.updated_at WHERE excluded.version > follower.version";
+const UPSERT: &str = "ON CONFLICT (generation, to_user_id, from_user_id) DO UPDATE SET \
+    rel_status = excluded.rel_status, version = excluded.version, updated_at = excluded.updated_at \
+    WHERE excluded.version > follower.version";
 const UPDATE: &str = "ON DUPLICATE KEY UPDATE rel_status = VALUES(rel_status), version = VALUES(version), \
     updated_at = VALUES(updated_at)";
 

@@ -3,7 +3,6 @@
 use axum::{
     Json,
     extract::{Extension, State},
-    http::StatusCode,
 };
 use serde::Deserialize;
 use tidings_backbone::{
@@ -70,7 +69,7 @@ pub(super) async fn rebuilds(State(app): State<AppState>, _: NoQuery) -> Result<
     post, path = "/v1/admin/rebuilds", tag = "admin", operation_id = "startRebuild",
     request_body = NewRebuild,
     responses(
-        (status = 202, body = RebuildView, description = "Asked for, or with `dry_run` what would be"),
+        (status = 200, body = RebuildView, description = "Asked for, or with `dry_run` what would be"),
         (status = 404, description = "not-found"),
         (status = 409, description = "rebuild-refused"),
         (status = 413, description = "body-too-large"),
@@ -82,7 +81,7 @@ pub(super) async fn start(
     Extension(identity): Extension<Identity>,
     _: NoQuery,
     body::Json(new): body::Json<NewRebuild>,
-) -> Result<(StatusCode, Json<RebuildView>), Problem> {
+) -> Result<Json<RebuildView>, Problem> {
     let NewRebuild { projector, from, until, in_place, events_per_second, hold, dry_run } = new;
     let limit = events_per_second.map(u64::from);
     let start = rebuilds::start(from.as_deref(), until.as_deref(), in_place, limit, hold);
@@ -99,14 +98,15 @@ pub(super) async fn start(
 #[utoipa::path(
     post, path = "/v1/admin/rebuilds/{projector}/pause", tag = "admin", operation_id = "pauseRebuild",
     params(("projector" = String, Path, example = "relation")),
-    responses((status = 202, body = RebuildView), (status = 409, description = "rebuild-refused")),
+    responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
+        (status = 409, description = "rebuild-refused")),
 )]
 pub(super) async fn pause(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     _: NoQuery,
-) -> Result<(StatusCode, Json<RebuildView>), Problem> {
+) -> Result<Json<RebuildView>, Problem> {
     shown(&app, app.projectors.rebuilds().pause(&text, &actor(&identity)).await).await
 }
 
@@ -119,14 +119,15 @@ pub(super) async fn pause(
         ("projector" = String, Path, example = "relation"),
         ("events_per_second" = Option<u32>, Query, minimum = 0, description = "At this pace; 0 for no limit"),
     ),
-    responses((status = 202, body = RebuildView), (status = 409, description = "rebuild-refused")),
+    responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
+        (status = 409, description = "rebuild-refused")),
 )]
 pub(super) async fn resume(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     mut query: Query,
-) -> Result<(StatusCode, Json<RebuildView>), Problem> {
+) -> Result<Json<RebuildView>, Problem> {
     let limit = query.number("events_per_second", 0..=u32::MAX)?.map(u64::from);
     query.end()?;
     shown(&app, app.projectors.rebuilds().resume(&text, limit, &actor(&identity)).await).await
@@ -141,14 +142,15 @@ pub(super) async fn resume(
         ("projector" = String, Path, example = "relation"),
         ("force" = Option<bool>, Query, description = "Whatever the check says, and without the events of dead keys"),
     ),
-    responses((status = 202, body = RebuildView), (status = 409, description = "rebuild-refused")),
+    responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
+        (status = 409, description = "rebuild-refused")),
 )]
 pub(super) async fn switch(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     mut query: Query,
-) -> Result<(StatusCode, Json<RebuildView>), Problem> {
+) -> Result<Json<RebuildView>, Problem> {
     let force = query.flag("force")?;
     query.end()?;
     shown(&app, app.projectors.rebuilds().switch(&text, force, &actor(&identity)).await).await
@@ -160,14 +162,15 @@ pub(super) async fn switch(
 #[utoipa::path(
     post, path = "/v1/admin/rebuilds/{projector}/cancel", tag = "admin", operation_id = "cancelRebuild",
     params(("projector" = String, Path, example = "relation")),
-    responses((status = 202, body = RebuildView), (status = 409, description = "rebuild-refused")),
+    responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
+        (status = 409, description = "rebuild-refused")),
 )]
 pub(super) async fn cancel(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
     _: NoQuery,
-) -> Result<(StatusCode, Json<RebuildView>), Problem> {
+) -> Result<Json<RebuildView>, Problem> {
     shown(&app, app.projectors.rebuilds().cancel(&text, &actor(&identity)).await).await
 }
 
@@ -175,10 +178,7 @@ fn actor(identity: &Identity) -> Actor {
     Actor::new(&identity.subject)
 }
 
-async fn shown(
-    app: &App,
-    rebuild: tidings_backbone::Result<Rebuild>,
-) -> Result<(StatusCode, Json<RebuildView>), Problem> {
+async fn shown(app: &App, rebuild: tidings_backbone::Result<Rebuild>) -> Result<Json<RebuildView>, Problem> {
     let rebuild = rebuild.map_err(|error| match &error {
         tidings_backbone::Error::Rebuild { refusal: Refusal::UnknownProjector, .. } => {
             Problem::new(Name::NotFound).detail("no projector has this name")
@@ -189,5 +189,5 @@ async fn shown(
         _ => error.into(),
     })?;
     let view = rebuilds::view(&app.projectors.rebuilds(), rebuild, app.clock.now()).await?;
-    Ok((StatusCode::ACCEPTED, Json(view)))
+    Ok(Json(view))
 }

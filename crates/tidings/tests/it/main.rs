@@ -18,6 +18,7 @@ mod guarantee_9;
 mod interleavings;
 mod paging;
 mod parked;
+mod rebuild;
 mod roles;
 mod routes;
 mod telemetry;

@@ -277,6 +277,9 @@ impl Rebuilds {
         (action, actor): (&'static str, &Actor),
         columns: impl Fn(&Rebuild) -> Result<Vec<(&'static str, Value)>, Refusal>,
     ) -> Result<Rebuild> {
+        if !self.projectors.iter().any(|known| known.name() == projector) {
+            return refuse(projector, Refusal::UnknownProjector);
+        }
         let mut tx = self.db.write(Durability::Full).await?;
         let found = store::find_to_write(&mut tx.conn(), projector).await?;
         let Some(rebuild) = found.filter(|rebuild| !rebuild.state.is_finished()) else {

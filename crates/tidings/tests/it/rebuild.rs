@@ -1,0 +1,75 @@
+//! Rebuilds as an operator asks for them and sees them: the command line and the admin API alike.
+
+use serde_json::{Value, json};
+use tidings_testkit::{Kind, Options, World, on_every_world};
+
+on_every_world!(an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who);
+
+async fn world(kind: Kind) -> World {
+    let world = World::start_with(Options::new(crate::BINARY).on(kind)).await;
+    world.register(1..=30).await;
+    for user in 2..=30 {
+        world.user(user).await.follow(1).await;
+    }
+    world.drain().await;
+    world
+}
+
+async fn until(world: &World, state: &str) -> Value {
+    let waiting = async {
+        loop {
+            let printed = world.run(&["rebuild", "status", "--json"]).await;
+            let status: Value = serde_json::from_str(&printed).unwrap();
+            if status["rebuilds"][0]["state"] == state {
+                return status["rebuilds"][0].clone();
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(90), waiting).await.expect("it should come to that")
+}
+
+async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kind: Kind) {
+    let world = world(kind).await;
+    let admin = world.admin().await;
+    assert_eq!(admin.read("/v1/admin/rebuilds").await["items"], json!([]));
+    let none = admin.post("/v1/admin/rebuilds/relation/pause", &json!({})).await;
+    none.is_problem(409, "rebuild-refused");
+    admin.post("/v1/admin/rebuilds", &json!({ "projector": "nobody" })).await.is_problem(404, "not-found");
+    for (field, body) in [
+        ("from", json!({ "projector": "relation", "from": "yesterday" })),
+        ("fast", json!({ "projector": "relation", "fast": true })),
+    ] {
+        admin.post("/v1/admin/rebuilds", &body).await.is_bad(field);
+    }
+    let would = admin.post("/v1/admin/rebuilds", &json!({ "projector": "relation", "dry_run": true })).await.json(200);
+    assert_eq!((&would["generation"], &would["state"]), (&json!(2), &json!("wished")));
+    assert_eq!(admin.read("/v1/admin/rebuilds").await["items"], json!([]), "it was only said");
+
+    world.run(&["rebuild", "start", "relation", "--hold", "--events-per-second", "100000"]).await;
+    let twice = world.output(&["rebuild", "start", "relation"]).await;
+    assert!(!twice.status.success());
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("is under way"), "{twice:?}");
+    let ready = until(&world, "ready").await;
+    assert_eq!((&ready["source"], &ready["held"]), (&json!("log"), &json!(true)));
+    assert!(ready["report"].as_str().unwrap().ends_with("0 differences"), "{ready}");
+    let lag: Value = serde_json::from_str(&world.run(&["lag", "--json"]).await).unwrap();
+    let projectors = lag["projectors"].as_array().unwrap();
+    let names: Vec<_> = projectors.iter().map(|projector| projector["projector"].as_str().unwrap()).collect();
+    assert_eq!(names, ["relation", "relation@2"]);
+    world.drain().await;
+
+    admin.post("/v1/admin/rebuilds/relation/switch", &json!({})).await.json(200);
+    let done = until(&world, "done").await;
+    assert_eq!(done["progress"], 1.0);
+    assert!(world.run(&["rebuild", "status"]).await.contains("done"));
+    assert_eq!(world.followers(1).await.len(), 29);
+    world.user(1).await.follow(2).await;
+    world.drain().await;
+    assert_eq!(world.counters(1).await, (1, 29));
+    assert_eq!(world.verify().await["differences"], 0);
+
+    let items = admin.read("/v1/admin/audit").await["items"].take();
+    let told: Vec<_> = items.as_array().unwrap().iter().map(|item| item["action"].as_str().unwrap()).collect();
+    assert_eq!(told, ["rebuild.switch", "rebuild.start"]);
+    assert!(items[1]["actor"].as_str().unwrap().starts_with("cli:"), "{items}");
+}
