@@ -61,6 +61,15 @@ impl Engine {
         }
     }
 
+    /// After the name of a table: its rows are looked up by the primary key. MySQL may take an index whose first
+    /// columns are as good by what it knows of a table that has just grown, and reads all of it for each row then.
+    pub(crate) fn by_primary_key(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Mysql | Self::Mariadb => "FORCE INDEX (PRIMARY)",
+        }
+    }
+
     /// As [`Engine::for_update`], but rows that others hold are left out instead of being waited for.
     pub(crate) fn for_update_if_free(self) -> &'static str {
         match self {

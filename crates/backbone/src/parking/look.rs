@@ -5,7 +5,7 @@ use tidings_event::{Timestamp, cloudevents};
 use super::{Filter, Owner, State, lot::read_event, moment};
 use crate::{
     Conn, Result,
-    db::{Row, Value},
+    db::{Engine, Row, Value},
     limits::PARKING_LOOK_BYTES_MAX,
     log::{Offset, Part, Recorded},
 };
@@ -60,14 +60,25 @@ impl ParkedKey {
     }
 }
 
-const COUNT_WAITING: &str = "(SELECT COUNT(*) FROM parked_event e \
-     WHERE e.projector = k.projector AND e.part = k.part AND e.event_key = k.event_key)";
+/// How many events wait under `parked_key k`.
+pub(super) fn count_waiting(engine: Engine) -> String {
+    let by_key = engine.by_primary_key();
+    format!(
+        "(SELECT COUNT(*) FROM parked_event e {by_key} \
+         WHERE e.projector = k.projector AND e.part = k.part AND e.event_key = k.event_key)"
+    )
+}
 
-/// Keys with their heads.
-pub(super) const KEYS: &str = "parked_key k LEFT JOIN parked_event h \
-     ON h.projector = k.projector AND h.part = k.part AND h.event_key = k.event_key AND h.log_offset = \
-     (SELECT MIN(e.log_offset) FROM parked_event e \
-     WHERE e.projector = k.projector AND e.part = k.part AND e.event_key = k.event_key)";
+/// Keys `k` with their heads `h`.
+pub(super) fn keys(engine: Engine) -> String {
+    let by_key = engine.by_primary_key();
+    format!(
+        "parked_key k LEFT JOIN parked_event h {by_key} \
+         ON h.projector = k.projector AND h.part = k.part AND h.event_key = k.event_key AND h.log_offset = \
+         (SELECT MIN(e.log_offset) FROM parked_event e {by_key} \
+         WHERE e.projector = k.projector AND e.part = k.part AND e.event_key = k.event_key)"
+    )
+}
 
 /// The order of every list of keys: the longest parked first.
 pub(super) const ORDER: &str = "k.parked_at, k.projector, k.part, k.event_key";
@@ -85,9 +96,10 @@ pub async fn list(mut conn: Conn<'_>, filter: &Filter, after: Option<&Mark>, lim
         let projector = Value::from(projector.as_str());
         args.extend([at.clone(), at, projector.clone(), projector, part.clone(), part, key.as_str().into()]);
     }
+    let (keys, count_waiting) = (keys(conn.engine()), count_waiting(conn.engine()));
     let sql = format!(
         "SELECT k.projector, k.part, k.event_key, k.state, k.attempts, k.next_attempt_at, k.error, k.parked_at, \
-         k.died_at, h.event_id, h.event_type, {COUNT_WAITING} FROM {KEYS} WHERE {condition} ORDER BY {ORDER} LIMIT ?"
+         k.died_at, h.event_id, h.event_type, {count_waiting} FROM {keys} WHERE {condition} ORDER BY {ORDER} LIMIT ?"
     );
     args.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
     let rows = conn.fetch("listing parked keys", sql, args).await?;

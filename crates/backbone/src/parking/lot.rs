@@ -161,12 +161,14 @@ pub(crate) async fn remove_applied(
 /// Frees a key under which nothing waits any more; answers whether it did. The transaction must hold the
 /// position before it commits, and see it where it was before: others append while they move it.
 pub(super) async fn free_if_empty(conn: &mut Conn<'_>, owner: Owner<'_>, key: &str) -> Result<bool> {
-    let sql = format!(
-        "DELETE FROM parked_key WHERE {OWNED} AND event_key = ? AND NOT EXISTS \
-         (SELECT 1 FROM parked_event e WHERE e.projector = parked_key.projector \
-         AND e.part = parked_key.part AND e.event_key = parked_key.event_key)"
-    );
-    Ok(conn.execute("freeing a parked key", sql, owner.args([key.into()])).await? > 0)
+    let doing = "freeing a parked key";
+    let by_key = conn.engine().by_primary_key();
+    let sql = format!("SELECT 1 FROM parked_event {by_key} WHERE {OWNED} AND event_key = ? LIMIT 1");
+    if conn.fetch_optional(doing, sql, owner.args([key.into()])).await?.is_some() {
+        return Ok(false);
+    }
+    let sql = format!("DELETE FROM parked_key WHERE {OWNED} AND event_key = ?");
+    Ok(conn.execute(doing, sql, owner.args([key.into()])).await? > 0)
 }
 
 /// Notes another failed try of a key's head; without a next time the key is dead.

@@ -119,12 +119,11 @@ fn condition(wanted: &Redrive) -> (String, Vec<Value>) {
 /// The keys that match, as far as one redrive goes.
 async fn candidates(conn: &mut Conn<'_>, wanted: &Redrive) -> Result<Vec<Planned>> {
     let (condition, mut args) = condition(wanted);
-    // The keys are chosen first, and what waits under each is counted then.
+    let engine = conn.engine();
     let sql = format!(
-        "SELECT k.projector, k.part, k.event_key, k.state, (SELECT COUNT(*) FROM parked_event e \
-         WHERE e.projector = k.projector AND e.part = k.part AND e.event_key = k.event_key) \
-         FROM {} WHERE {condition} ORDER BY {} LIMIT ?",
-        look::KEYS,
+        "SELECT k.projector, k.part, k.event_key, k.state, {} FROM {} WHERE {condition} ORDER BY {} LIMIT ?",
+        look::count_waiting(engine),
+        look::keys(engine),
         look::ORDER
     );
     args.push((REDRIVE_KEYS_MAX as i64).into());
@@ -148,7 +147,7 @@ async fn left(conn: &mut Conn<'_>, wanted: &Redrive, plan: &Plan) -> Result<u64>
         return Ok(0);
     }
     let (condition, args) = condition(wanted);
-    let sql = format!("SELECT COUNT(*) FROM {} WHERE {condition}", look::KEYS);
+    let sql = format!("SELECT COUNT(*) FROM {} WHERE {condition}", look::keys(conn.engine()));
     let row = conn.fetch_optional("counting keys to redrive", sql, args).await?;
     let all = row.map_or(Ok(0), |row| row.int(0))?;
     Ok(u64::try_from(all).unwrap_or_default().saturating_sub(plan.keys.len() as u64))

@@ -9,7 +9,7 @@ use std::{
 };
 
 use tidings_backbone::{
-    Conn,
+    Conn, Durability,
     audit::Actor,
     log::Recorded,
     parking::{self, Filter, Redrive, State, Which},
@@ -23,7 +23,11 @@ use super::site::{Site, versions};
 use crate::world::{Fault, PATIENCE, Recorder, Running, quick};
 
 on_every_engine!(an_operator_beside_the_projector_never_loses_or_doubles_an_event,);
-on_every_server!(a_former_owner_that_was_frozen_while_it_tried_a_key_changes_nothing,);
+on_every_server!(
+    a_former_owner_that_was_frozen_while_it_tried_a_key_changes_nothing,
+    what_is_appended_while_somebody_frees_its_key_is_not_left_behind,
+    whoever_frees_a_key_while_another_has_taken_over_changes_nothing,
+);
 
 async fn an_operator_beside_the_projector_never_loses_or_doubles_an_event(engine: Engine) {
     const KEYS: u64 = 4;
@@ -140,22 +144,23 @@ impl Projector for Gate {
     }
 }
 
+/// A runtime as another process would have it, whose projector can be made to stand still.
+async fn gated(site: &Site, recorder: &Arc<Recorder>) -> (Arc<Gate>, Running) {
+    let (reached, open) = Default::default();
+    let gate = Gate { recorder: Arc::clone(recorder), key: "a", is_armed: AtomicBool::new(false), reached, open };
+    let gate = Arc::new(gate);
+    let options = Options { apply_time_max: Duration::from_mins(10), ..quick(1) };
+    let runtime = Runtime::new(site.reopen().await, site.log.clone(), site.clock.clone())
+        .with(Arc::clone(&gate) as Arc<dyn Projector>, options);
+    let (handle, shutdown) = (runtime.handle(), CancellationToken::new());
+    (gate, Running { handle, task: tokio::spawn(runtime.run(shutdown.clone())), shutdown })
+}
+
 async fn a_former_owner_that_was_frozen_while_it_tried_a_key_changes_nothing(engine: Engine) {
     let site = Site::on(engine).await;
     let recorder = Recorder::new("recorder");
     recorder.fail("a", 1, Fault::Error, 1);
-    let gate = Arc::new(Gate {
-        recorder: Arc::clone(&recorder),
-        key: "a",
-        is_armed: AtomicBool::new(false),
-        reached: Notify::new(),
-        open: Notify::new(),
-    });
-    let options = Options { apply_time_max: Duration::from_mins(10), ..quick(1) };
-    let former = Runtime::new(site.reopen().await, site.log.clone(), site.clock.clone())
-        .with(Arc::clone(&gate) as Arc<dyn Projector>, options);
-    let (handle, shutdown) = (former.handle(), CancellationToken::new());
-    let former = Running { handle, task: tokio::spawn(former.run(shutdown.clone())), shutdown };
+    let (gate, former) = gated(&site, &recorder).await;
     site.emit(versions("a", 1..=3)).await;
     former.settle().await;
     assert_eq!(site.only_parked().await.state, State::Dead);
@@ -179,4 +184,78 @@ async fn a_former_owner_that_was_frozen_while_it_tried_a_key_changes_nothing(eng
     new.stop().await;
     assert_eq!(site.parked().await, []);
     assert_eq!(site.applied().await["a"], [1, 2, 3, 4, 5], "once each, by whoever owned the part at the end");
+}
+
+/// Waits until a transaction of this database waits for a row.
+async fn until_one_waits(site: &Site) {
+    let waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p \
+                   ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()";
+    let waits = async {
+        while site.count(waiting).await == 0 {
+            // The server tells nothing new to whoever asks more often than ten times a second.
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.expect("no transaction came to wait");
+}
+
+async fn what_is_appended_while_somebody_frees_its_key_is_not_left_behind(engine: Engine) {
+    let site = Site::on(engine).await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("a", 1, Fault::Error, u32::MAX);
+    let running = site.start(&recorder, quick(1));
+    site.emit(versions("a", 1..=1)).await;
+    running.settle().await;
+
+    // As somebody does who frees the key: he holds the position, and has not committed yet.
+    let mut tx = site.db.write(Durability::Full).await.unwrap();
+    for sql in
+        ["SELECT log_offset FROM projector_position FOR UPDATE", "DELETE FROM parked_event", "DELETE FROM parked_key"]
+    {
+        tx.conn().fetch("freeing", sql, vec![]).await.unwrap();
+    }
+    site.emit(versions("a", 2..=3)).await;
+    until_one_waits(&site).await;
+    tx.commit().await.unwrap();
+    running.settle().await;
+    running.stop().await;
+    assert_eq!(site.count("SELECT COUNT(*) FROM parked_event").await, 0);
+    assert_eq!(site.applied().await["a"], [2, 3]);
+}
+
+async fn whoever_frees_a_key_while_another_has_taken_over_changes_nothing(engine: Engine) {
+    let site = Site::on(engine).await;
+    let recorder = Recorder::new("recorder");
+    recorder.fail("a", 1, Fault::Error, 1);
+    let (gate, former) = gated(&site, &recorder).await;
+    site.emit(versions("a", 1..=3)).await;
+    former.settle().await;
+    gate.is_armed.store(true, Ordering::SeqCst);
+    site.redrive_key("a").await;
+    gate.reached.notified().await;
+
+    // As somebody does who has taken over the part of the log: he appends once more what came last, moves the
+    // position past it, and has not committed yet.
+    let mut tx = site.db.write(Durability::Full).await.unwrap();
+    for sql in [
+        "INSERT INTO parked_event (projector, part, event_key, log_offset, occurred_at, event) \
+         SELECT projector, part, event_key, log_offset + 1, occurred_at, event FROM parked_event \
+         ORDER BY log_offset DESC LIMIT 1",
+        "UPDATE projector_position SET log_offset = log_offset + 1 \
+         WHERE part IN (SELECT part FROM parked_key)",
+    ] {
+        tx.conn().execute("taking over", sql, vec![]).await.unwrap();
+    }
+    gate.open.notify_one();
+    until_one_waits(&site).await;
+    tx.commit().await.unwrap();
+    former.settle().await;
+    former.stop().await;
+    assert_eq!(
+        recorder.tries_alone("a", 1),
+        3,
+        "it failed, was tried in vain by a former owner, and then as it should"
+    );
+    assert_eq!(site.applied().await["a"], [1, 2, 3, 3]);
+    assert_eq!(site.count("SELECT COUNT(*) FROM parked_event").await, 0);
 }

@@ -4,7 +4,8 @@ use std::{num::NonZeroU32, time::Duration};
 
 use serde_json::{Value, json};
 use tidings_backbone::{
-    Clock,
+    Clock, Durability,
+    limits::REDRIVE_KEYS_MAX,
     parking::{self, Filter, Redrive, Refusal, State},
     projector::{Gaps, Options},
 };
@@ -22,6 +23,7 @@ on_every_engine!(
     at_a_rate_keys_are_tried_one_after_the_other_and_a_long_one_in_pieces,
     a_clock_set_back_by_more_than_a_day_does_not_freeze_a_redriven_key,
     only_what_the_filter_chooses_is_redriven,
+    of_more_keys_than_one_redrive_takes_the_rest_is_counted_and_comes_next,
     a_redrive_and_its_audit_are_one_transaction,
 );
 
@@ -251,4 +253,35 @@ async fn a_redrive_and_its_audit_are_one_transaction(engine: Engine) {
     running.stop().await;
     assert_eq!(site.applied().await["a"], [1, 2, 3]);
     assert_eq!(site.audit().await.len(), 1);
+}
+
+async fn of_more_keys_than_one_redrive_takes_the_rest_is_counted_and_comes_next(engine: Engine) {
+    let site = Site::with_clock(engine, Clock::manual(Timestamp(1_000_000_000))).await;
+    let count = i64::try_from(REDRIVE_KEYS_MAX).unwrap() + 5;
+    let part = "outbox/0";
+    let mut tx = site.db.write(Durability::Full).await.unwrap();
+    let head = "INSERT INTO parked_key \
+                (projector, part, event_key, state, attempts, next_attempt_at, error, parked_at) VALUES";
+    let key = |number: i64| format!("key {number}");
+    let rows = (0..count).map(|number| {
+        ["recorder".into(), part.into(), key(number).into(), 1.into(), 3.into(), 0.into(), "".into(), number.into()]
+    });
+    tx.conn().execute_rows("parking", head, rows.collect(), "").await.unwrap();
+    let head = "INSERT INTO parked_event (projector, part, event_key, log_offset, occurred_at, event) VALUES";
+    let rows = (0..count)
+        .map(|number| ["recorder".into(), part.into(), key(number).into(), number.into(), 0.into(), "{}".into()]);
+    tx.conn().execute_rows("parking", head, rows.collect(), "").await.unwrap();
+    tx.commit().await.unwrap();
+
+    let first = site.redrive(&all()).await.unwrap();
+    assert_eq!((first.keys.len(), first.waiting, first.left), (REDRIVE_KEYS_MAX, REDRIVE_KEYS_MAX as u64, 5));
+    assert_eq!(
+        (first.keys[0].key.as_str(), first.keys[9].key.as_str()),
+        ("key 0", "key 9"),
+        "the longest parked first"
+    );
+    let next = site.redrive(&all()).await.unwrap();
+    assert_eq!((next.keys.len(), next.left), (5, 0));
+    assert_eq!(site.count("SELECT COUNT(*) FROM parked_key WHERE state = 2").await, count);
+    assert_eq!(site.redrive(&all()).await, Err(Refusal::NoneParked));
 }
