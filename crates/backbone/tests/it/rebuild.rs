@@ -36,6 +36,7 @@ on_every_engine!(
     where_the_log_no_longer_reaches_back_it_is_made_from_facts,
     a_rebuild_is_held_up_goes_on_and_is_given_up,
     a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_mended,
+    under_its_plain_name_the_lot_of_what_readers_are_given_is_found,
     two_processes_share_a_rebuild,
     what_differs_from_facts_is_not_given_to_readers_unless_forced,
     a_replay_in_place_applies_what_was_missed_and_nothing_twice,
@@ -272,6 +273,49 @@ async fn a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_men
     running.stop().await;
     assert!(lamps.world.parked().await.is_empty());
     lamps.assert_whole(2).await;
+}
+
+async fn under_its_plain_name_the_lot_of_what_readers_are_given_is_found(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    lamps.turn(0..20).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    rebuild(&running.handle.rebuilds()).await;
+    let fails = |name: &str| (Generation(2), name.to_owned(), 2);
+    projection.faults.lock().unwrap().extend([fails("lamp 7"), fails("lamp 8")]);
+    lamps.turn(0..20).await;
+    let dead = parking::Filter {
+        projector: Some(NAME.to_owned()),
+        state: Some(parking::State::Dead),
+        ..parking::Filter::default()
+    };
+    let db = &lamps.world.db;
+    let found = async || parking::list(db.read().await.unwrap().conn(), &dead, None, 10).await.unwrap();
+    eventually("two dead keys", async || found().await.len() == 2).await;
+    assert_eq!(found().await[0].projector, "lamps@2");
+
+    projection.faults.lock().unwrap().retain(|fault| fault.1 != "lamp 7");
+    let redrive = parking::Redrive { filter: parking::Filter::one(NAME, "lamp 7"), ..Default::default() };
+    let plan = parking::plan(db.read().await.unwrap().conn(), &redrive).await.unwrap().unwrap();
+    assert_eq!(plan.keys.len(), 1);
+    lamps.world.redrive(&redrive).await.unwrap();
+    eventually("one dead key", async || lamps.world.parked().await.len() == 1).await;
+
+    let (waiting, _) = parking::events(db.read().await.unwrap().conn(), NAME, "lamp 8", None, 10).await.unwrap();
+    let discard = parking::Discard {
+        projector: NAME.to_owned(),
+        key: "lamp 8".to_owned(),
+        which: parking::Which::At(None, waiting[0].offset),
+        reason: "it is broken".parse().unwrap(),
+    };
+    assert_eq!(parking::find(db.read().await.unwrap().conn(), &discard).await.unwrap().unwrap(), waiting[0]);
+    let discarded = parking::discard(db, &discard, &actor(), lamps.world.clock.now()).await.unwrap().unwrap();
+    assert!(discarded.freed);
+    assert!(found().await.is_empty());
+    running.settle().await;
+    running.stop().await;
+    assert_eq!((lamps.shown().await.1["lamp 7"], lamps.shown().await.1["lamp 8"]), (2, 1));
 }
 
 async fn two_processes_share_a_rebuild(engine: Engine) {
