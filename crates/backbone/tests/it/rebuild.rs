@@ -37,6 +37,7 @@ on_every_engine!(
     a_rebuild_is_held_up_goes_on_and_is_given_up,
     a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_mended,
     under_its_plain_name_the_lot_of_what_readers_are_given_is_found,
+    who_holds_it_up_while_it_is_checked_holds_up_the_switch,
     two_processes_share_a_rebuild,
     what_differs_from_facts_is_not_given_to_readers_unless_forced,
     a_replay_in_place_applies_what_was_missed_and_nothing_twice,
@@ -316,6 +317,29 @@ async fn under_its_plain_name_the_lot_of_what_readers_are_given_is_found(engine:
     running.settle().await;
     running.stop().await;
     assert_eq!((lamps.shown().await.1["lamp 7"], lamps.shown().await.1["lamp 8"]), (2, 1));
+}
+
+async fn who_holds_it_up_while_it_is_checked_holds_up_the_switch(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    lamps.turn(0..20).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    let held = projection.check_gate.lock().await;
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    until(&rebuilds, State::Checking).await;
+    assert!(rebuilds.pause(NAME, &actor()).await.unwrap().is_paused);
+    drop(held);
+    // Long enough for whoever would switch all the same.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(rebuilds.find(NAME).await.unwrap().unwrap().state, State::Checking);
+    assert_eq!(lamps.shown().await.0, 1);
+    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
 }
 
 async fn two_processes_share_a_rebuild(engine: Engine) {

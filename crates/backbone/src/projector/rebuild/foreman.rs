@@ -94,7 +94,8 @@ impl Foreman {
         self.plan.projector().generations().ok_or_else(missing)
     }
 
-    /// Moves on to another state, with what a transaction has done; nothing of it stays if somebody else did.
+    /// Moves on to another state, with what a transaction has done; nothing of it stays if somebody else did,
+    /// leads now, or has held it up: the next look finds out.
     pub(super) async fn commit(
         &self,
         mut tx: Tx,
@@ -103,7 +104,8 @@ impl Foreman {
         mut columns: Vec<(&'static str, Value)>,
     ) -> Result<()> {
         columns.push(("state", state.name().into()));
-        if !store::change(&mut tx.conn(), rebuild, self.plan.clock().now(), columns).await? {
+        let now = self.plan.clock().now();
+        if !store::change(&mut tx.conn(), rebuild, now, columns, Some(&self.name)).await? {
             return tx.rollback().await;
         }
         tx.commit().await?;
