@@ -38,6 +38,7 @@ on_every_engine!(
     a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_mended,
     under_its_plain_name_the_lot_of_what_readers_are_given_is_found,
     who_holds_it_up_while_it_is_checked_holds_up_the_switch,
+    what_fails_while_it_is_checked_is_not_switched_over,
     two_processes_share_a_rebuild,
     what_differs_from_facts_is_not_given_to_readers_unless_forced,
     a_replay_in_place_applies_what_was_missed_and_nothing_twice,
@@ -340,6 +341,30 @@ async fn who_holds_it_up_while_it_is_checked_holds_up_the_switch(engine: Engine)
     running.settle().await;
     running.stop().await;
     lamps.assert_whole(2).await;
+}
+
+async fn what_fails_while_it_is_checked_is_not_switched_over(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    lamps.turn(0..20).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    let held = projection.check_gate.lock().await;
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    until(&rebuilds, State::Checking).await;
+    projection.faults.lock().unwrap().push((Generation(2), "lamp 7".to_owned(), 2));
+    lamps.turn(0..20).await;
+    eventually("a dead key", async || lamps.world.parked().await.iter().any(|key| key.state == parking::State::Dead))
+        .await;
+    drop(held);
+    let failed = until(&rebuilds, State::Failed).await;
+    assert!(failed.report.contains("1 keys are dead"), "{}", failed.report);
+    assert_eq!(lamps.shown().await, (1, lamps.facts().await));
+    rebuilds.switch(NAME, true, &actor()).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    assert_eq!(lamps.shown().await.0, 2);
+    running.stop().await;
 }
 
 async fn two_processes_share_a_rebuild(engine: Engine) {
