@@ -142,11 +142,8 @@ impl Foreman {
             end: ends.get(part).map_or(self.plan.before_first().0, |end| end.0),
         };
         let noted = Noted { from_facts, parts: parts.iter().map(plan).collect() };
+        let seed_rows = if from_facts { self.facts().await } else { None };
         let mut tx = self.plan.db().write(Durability::Full).await?;
-        let seed_rows = match from_facts {
-            true => self.generations()?.facts(tx.conn()).await?.map(|rows| i64::try_from(rows).unwrap_or(i64::MAX)),
-            false => None,
-        };
         let (identity, now) = (rebuild.identity(), self.plan.clock().now());
         position::remove(&mut tx.conn(), &identity).await?;
         for (part, plan) in parts.iter().zip(&noted.parts) {
@@ -158,6 +155,22 @@ impl Foreman {
         let columns = vec![("plan", store::to_json(&noted)?.into()), ("seed_rows", seed_rows.into())];
         self.commit(tx, rebuild, state, columns).await?;
         Ok(Duration::ZERO)
+    }
+
+    /// Rows of facts there are, unless that cannot be told: only the progress that is shown depends on it. They
+    /// are counted before there is a transaction to write, since that takes long.
+    async fn facts(&self) -> Option<i64> {
+        let count = async {
+            let mut tx = self.plan.db().read().await?;
+            self.generations()?.facts(tx.conn()).await
+        };
+        match count.await {
+            Ok(rows) => rows.map(|rows| i64::try_from(rows).unwrap_or(i64::MAX)),
+            Err(error) => {
+                tracing::warn!(projector = self.plan.name(), error = Error::chain(&error), "facts were not counted");
+                None
+            }
+        }
     }
 
     /// The positions to begin with; nothing where facts are to be read.
