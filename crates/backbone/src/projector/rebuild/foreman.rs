@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    check::{self, Check, Generations},
+    catching_up,
+    check::{Check, Generations},
     removal,
     store::{self, Noted, PartPlan, Rebuild, Source, State},
     switching,
@@ -30,7 +31,7 @@ pub(in crate::projector) struct Foreman {
 }
 
 /// How often a foreman looks whether what he waits for has come about.
-const LOOK_GAP: Duration = Duration::from_millis(100);
+pub(super) const LOOK_GAP: Duration = Duration::from_millis(100);
 
 impl Foreman {
     pub(in crate::projector) fn new(plan: Plan, log: Log, name: Arc<str>) -> Self {
@@ -74,7 +75,7 @@ impl Foreman {
         let stepped = match rebuild.state {
             State::Wished => self.note(&rebuild).await,
             State::Seeding => self.seed(&rebuild).await,
-            State::Applying => self.catch_up(&rebuild).await,
+            State::Applying => catching_up::catch_up(self, &rebuild).await,
             State::Checking => self.check(&rebuild).await,
             State::Removing | State::Cancelling => removal::step(self, &rebuild).await,
             State::Ready | State::Failed | State::Done | State::Cancelled => return Ok(None),
@@ -233,29 +234,6 @@ impl Foreman {
         self.commit(tx, rebuild, state, columns).await?;
         let rows = usize::try_from(seeded.rows).unwrap_or(usize::MAX);
         Ok(pace.rest(rows, stopwatch.seconds()).unwrap_or_default())
-    }
-
-    /// Waits until all is applied that is in the log now, or was to be replayed.
-    async fn catch_up(&self, rebuild: &Rebuild) -> Result<Duration> {
-        let identity = rebuild.identity();
-        let has_reached = match rebuild.replay_ends()? {
-            Some(ends) => {
-                let positions = check::positions(self.plan.db(), &identity).await?;
-                let is_short = |(part, position): &(Part, Offset)| ends.get(part).is_some_and(|end| position < end);
-                let short: Vec<_> = positions.into_iter().filter(is_short).collect();
-                short.is_empty() || self.log.behind(short).await?.iter().all(|behind| behind.events == 0)
-            }
-            None => {
-                let settled = check::settled(self.plan.db(), &self.log, &identity);
-                tokio::time::timeout(Duration::from_secs(2), settled).await.map_or(Ok(false), |ok| ok.map(|()| true))?
-            }
-        };
-        if !has_reached {
-            return Ok(LOOK_GAP);
-        }
-        let tx = self.plan.db().write(Durability::Rebuildable).await?;
-        self.commit(tx, rebuild, State::Checking, Vec::new()).await?;
-        Ok(Duration::ZERO)
     }
 
     /// Compares what is built with facts; readers are given it if it is right.
