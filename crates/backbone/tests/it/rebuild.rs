@@ -39,6 +39,7 @@ on_every_engine!(
     under_its_plain_name_the_lot_of_what_readers_are_given_is_found,
     who_holds_it_up_while_it_is_checked_holds_up_the_switch,
     what_fails_while_it_is_checked_is_not_switched_over,
+    a_rebuild_whose_events_are_gone_from_the_log_says_so,
     two_processes_share_a_rebuild,
     what_differs_from_facts_is_not_given_to_readers_unless_forced,
     a_replay_in_place_applies_what_was_missed_and_nothing_twice,
@@ -365,6 +366,33 @@ async fn what_fails_while_it_is_checked_is_not_switched_over(engine: Engine) {
     until(&rebuilds, State::Done).await;
     assert_eq!(lamps.shown().await.0, 2);
     running.stop().await;
+}
+
+async fn a_rebuild_whose_events_are_gone_from_the_log_says_so(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    for _ in 0..3 {
+        lamps.turn(0..60).await;
+    }
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    rebuilds.start(NAME, Start { events_per_second: 1, ..Start::default() }, &actor()).await.unwrap();
+    until(&rebuilds, State::Applying).await;
+    running.stop().await;
+    match &lamps.broker {
+        None => lamps.world.execute("DELETE FROM outbox WHERE seq < 150").await,
+        Some(broker) => broker.delete_before("switch", 20).await,
+    }
+    let running = lamps.start(&projection);
+    let failed = until(&rebuilds, State::Failed).await;
+    assert!(failed.report.contains("but the log starts at"), "{}", failed.report);
+    rebuilds.cancel(NAME, &actor()).await.unwrap();
+    until(&rebuilds, State::Cancelled).await;
+    lamps.turn(0..60).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(1).await;
 }
 
 async fn two_processes_share_a_rebuild(engine: Engine) {
