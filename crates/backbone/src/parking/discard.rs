@@ -14,7 +14,7 @@ use crate::{
     audit::{self, Actor, Entry, Reason},
     db::Value,
     log::{Offset, Part},
-    projector::hold_position,
+    projector::{Generation, generation, hold_position},
     telemetry,
 };
 
@@ -30,7 +30,8 @@ pub enum Which {
 /// What is to be discarded.
 #[derive(Clone, Debug)]
 pub struct Discard {
-    /// The projector for which it waits. Others are not touched.
+    /// The projector for which it waits: the generation that readers are given, or another one (`orders@3`).
+    /// Others are not touched.
     pub projector: String,
     /// The key under which it waits.
     pub key: String,
@@ -51,6 +52,13 @@ pub struct Discarded {
     pub freed: bool,
 }
 
+impl Discard {
+    /// The same with the projector as the lot knows it: by the identity of its live generation.
+    async fn meant(&self, conn: &mut Conn<'_>) -> Result<Self> {
+        Ok(Self { projector: generation::meant(conn, &self.projector).await?, ..self.clone() })
+    }
+}
+
 /// What the audit keeps of a discarded event, which is nowhere else then.
 #[derive(Debug, Serialize)]
 struct Details<'a> {
@@ -66,7 +74,8 @@ struct Details<'a> {
 /// # Errors
 /// When the database fails. A refusal is the inner error.
 pub async fn find(mut conn: Conn<'_>, wanted: &Discard) -> Result<Result<WaitingEvent, Refusal>> {
-    find_event(&mut conn, wanted).await
+    let wanted = wanted.meant(&mut conn).await?;
+    find_event(&mut conn, &wanted).await
 }
 
 /// Discards an event: it is never applied for this projector then. Who
@@ -77,6 +86,7 @@ pub async fn find(mut conn: Conn<'_>, wanted: &Discard) -> Result<Result<Waiting
 pub async fn discard(db: &Db, wanted: &Discard, actor: &Actor, at: Timestamp) -> Result<Result<Discarded, Refusal>> {
     let mut tx = db.write(Durability::Full).await?;
     let mut conn = tx.conn();
+    let wanted = &wanted.meant(&mut conn).await?;
     if !keep(&mut conn, wanted).await? {
         return tx.rollback().await.map(|()| Err(Refusal::NoneParked));
     }
@@ -104,7 +114,8 @@ pub async fn discard(db: &Db, wanted: &Discard, actor: &Actor, at: Timestamp) ->
     };
     audit::write(&mut conn, &entry, at).await?;
     tx.commit().await?;
-    telemetry::event_discarded(&wanted.projector);
+    // Without the number, of which each rebuild makes another one.
+    telemetry::event_discarded(Generation::of(&wanted.projector).0);
     Ok(Ok(Discarded { event, was_head, freed }))
 }
 

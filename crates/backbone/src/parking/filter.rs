@@ -3,12 +3,12 @@
 use tidings_event::Timestamp;
 
 use super::State;
-use crate::db::Value;
+use crate::{Conn, Result, db::Value, projector::generation};
 
 /// Which parked keys are meant: those that meet all that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Of this projector.
+    /// Of this projector: of the generation that readers are given, or of another one (`orders@3`).
     pub projector: Option<String>,
     /// This key. It may be parked in several parts of the log.
     pub key: Option<String>,
@@ -38,6 +38,15 @@ impl Filter {
     /// Whether it names one key of one projector, and may ask for nothing else that could not be known before.
     pub(super) fn names_one(&self) -> bool {
         self.projector.is_some() && self.key.is_some()
+    }
+
+    /// The same with the projector as the lot knows it: by the identity of its live generation.
+    pub(super) async fn meant(&self, conn: &mut Conn<'_>) -> Result<Self> {
+        let projector = match &self.projector {
+            Some(name) => Some(generation::meant(conn, name).await?),
+            None => None,
+        };
+        Ok(Self { projector, ..self.clone() })
     }
 
     /// A condition on `parked_key k` with its head `parked_event h`, and its arguments.

@@ -8,6 +8,7 @@ use crate::{
     db::{Engine, Row, Value},
     limits::PARKING_LOOK_BYTES_MAX,
     log::{Offset, Part, Recorded},
+    projector::generation,
 };
 
 /// A key that waits.
@@ -86,7 +87,7 @@ pub(super) const ORDER: &str = "k.parked_at, k.projector, k.part, k.event_key";
 /// Parked keys that a filter chooses, the longest parked first, at most `limit`; `after` is the mark of the
 /// last one had before.
 pub async fn list(mut conn: Conn<'_>, filter: &Filter, after: Option<&Mark>, limit: usize) -> Result<Vec<ParkedKey>> {
-    let (mut condition, mut args) = filter.condition();
+    let (mut condition, mut args) = filter.meant(&mut conn).await?.condition();
     if let Some(Mark { parked_at, projector, part, key }) = after {
         condition.push_str(
             " AND k.parked_at >= ? AND (k.parked_at > ? OR k.projector > ? OR (k.projector = ? AND \
@@ -159,6 +160,7 @@ pub async fn events(
     after: Option<(&Part, Offset)>,
     limit: usize,
 ) -> Result<(Vec<WaitingEvent>, bool)> {
+    let projector = generation::meant(&mut conn, projector).await?;
     let sql = format!(
         "SELECT {EVENT_COLUMNS} FROM parked_event WHERE projector = ? AND event_key = ? \
          AND (part > ? OR (part = ? AND log_offset > ?)) ORDER BY part, log_offset LIMIT ?"

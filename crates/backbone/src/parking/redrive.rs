@@ -30,6 +30,13 @@ pub struct Redrive {
     pub reason: Option<Reason>,
 }
 
+impl Redrive {
+    /// The same with the projector as the lot knows it: by the identity of its live generation.
+    async fn meant(&self, conn: &mut Conn<'_>) -> Result<Self> {
+        Ok(Self { filter: self.filter.meant(conn).await?, ..self.clone() })
+    }
+}
+
 /// What a redrive does, or would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -65,6 +72,7 @@ pub struct Planned {
 /// # Errors
 /// When the database fails. A refusal is the inner error.
 pub async fn plan(mut conn: Conn<'_>, wanted: &Redrive) -> Result<Result<Plan, Refusal>> {
+    let wanted = &wanted.meant(&mut conn).await?;
     let keys = candidates(&mut conn, wanted).await?;
     match scheduled(keys, wanted.events_per_second) {
         Ok(plan) => Ok(Ok(Plan { left: left(&mut conn, wanted, &plan).await?, ..plan })),
@@ -80,6 +88,7 @@ pub async fn plan(mut conn: Conn<'_>, wanted: &Redrive) -> Result<Result<Plan, R
 pub async fn redrive(db: &Db, wanted: &Redrive, actor: &Actor, at: Timestamp) -> Result<Result<Plan, Refusal>> {
     let mut tx = db.write(Durability::Full).await?;
     let mut conn = tx.conn();
+    let wanted = &wanted.meant(&mut conn).await?;
     let candidates = candidates(&mut conn, wanted).await?;
     let (keys, attempts) = kept(&mut conn, candidates, wanted).await?;
     let plan = match scheduled(keys, wanted.events_per_second) {

@@ -74,6 +74,11 @@ async fn read(conn: &mut Conn<'_>, projector: &str, lock: &str) -> Result<Genera
     row.map_or(Ok(Generation::FIRST), |row| row.int(0).map(Generation))
 }
 
+/// The identity that an operator means: of the live generation, where he gives the projector's name alone.
+pub(crate) async fn meant(conn: &mut Conn<'_>, name: &str) -> Result<String> {
+    if name.contains('@') { Ok(name.to_owned()) } else { Ok(live(conn, name).await?.identity(name)) }
+}
+
 /// The number of the generation that readers are given, as an expression of SQL: a reader says
 /// `WHERE generation = {live}` and sees one generation whole, since the number is of the snapshot that the rows
 /// are of. `projector` is a name, and no text from outside.

@@ -21,6 +21,7 @@
 //! least all that was in the log then; and what is both in the facts and behind the positions has no effect
 //! when it is applied, since its version is not newer.
 
+mod catching_up;
 mod check;
 mod control;
 mod foreman;

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     Durability, Error, Result,
     limits::{GENERATION_LOOK_GAP, PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, REBUILD_LEAD_TIME},
-    log::{Log, Offset, Part},
+    log::Log,
 };
 
 /// Runs the generations of one projector.
@@ -42,6 +42,8 @@ struct Running {
     lineage: Lineage,
     pace: Pace,
     shutdown: CancellationToken,
+    /// When the rebuild was asked for that it was started for: a replay is called as the one before it was.
+    started_at: Option<Timestamp>,
 }
 
 impl Supervisor {
@@ -108,10 +110,10 @@ impl Supervisor {
         let live = look.live.identity(self.plan.name());
         let building = look.rebuild.as_ref().filter(|rebuild| rebuild.state.applies());
         let building = building.filter(|rebuild| rebuild.identity() != live);
-        let identity = building.map(Rebuild::identity);
-        let is_wanted = |running: &str| *running == live || identity.as_deref() == Some(running);
-        self.running.retain(|running, Running { shutdown, .. }| {
-            let is_wanted = is_wanted(running);
+        let built = building.map(|rebuild| (rebuild.identity(), Some(rebuild.started_at)));
+        let is_built = |running: &str, at| built.as_ref().is_some_and(|built| (&*built.0, built.1) == (running, at));
+        self.running.retain(|running, Running { shutdown, started_at, .. }| {
+            let is_wanted = *running == live || is_built(running, *started_at);
             if !is_wanted {
                 shutdown.cancel();
             }
@@ -119,12 +121,12 @@ impl Supervisor {
         });
         if !self.running.contains_key(&live) {
             let lineage = Lineage::new(self.plan.name(), look.live, true);
-            self.begin(lineage, None, shutdown);
+            self.begin(lineage, None, shutdown)?;
         }
         if let Some(rebuild) = building.filter(|rebuild| !self.running.contains_key(&rebuild.identity())) {
             let lineage = Lineage::new(self.plan.name(), rebuild.generation, false);
             let lineage = if rebuild.wish.in_place { lineage.called(&rebuild.identity()) } else { lineage };
-            self.begin(lineage, rebuild.replay_ends()?, shutdown);
+            self.begin(lineage, Some(rebuild), shutdown)?;
         }
         for (name, Running { lineage, pace, .. }) in &self.running {
             lineage.set_live(*name == live);
@@ -137,11 +139,11 @@ impl Supervisor {
         Ok(())
     }
 
-    fn begin(&mut self, lineage: Lineage, ends: Option<BTreeMap<Part, Offset>>, shutdown: &CancellationToken) {
+    fn begin(&mut self, lineage: Lineage, rebuild: Option<&Rebuild>, shutdown: &CancellationToken) -> Result<()> {
         let (pace, shutdown) = (Pace::default(), shutdown.child_token());
         let identity = lineage.identity.to_string();
         let plan = self.plan.on(lineage.clone(), pace.clone(), self.tasks.of(&identity));
-        let plan = match ends {
+        let plan = match rebuild.map(Rebuild::replay_ends).transpose()?.flatten() {
             Some(ends) => plan.until(ends),
             None => plan,
         };
@@ -154,7 +156,9 @@ impl Supervisor {
                 self.set.spawn(Group::new(plan, log.clone()).run(shutdown.clone()));
             }
         }
-        self.running.insert(identity, Running { lineage, pace, shutdown });
+        let started_at = rebuild.map(|rebuild| rebuild.started_at);
+        self.running.insert(identity, Running { lineage, pace, shutdown, started_at });
+        Ok(())
     }
 
     /// Leads the rebuild, as long as no other process does.

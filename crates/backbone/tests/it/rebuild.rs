@@ -36,6 +36,10 @@ on_every_engine!(
     where_the_log_no_longer_reaches_back_it_is_made_from_facts,
     a_rebuild_is_held_up_goes_on_and_is_given_up,
     a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_mended,
+    under_its_plain_name_the_lot_of_what_readers_are_given_is_found,
+    who_holds_it_up_while_it_is_checked_holds_up_the_switch,
+    what_fails_while_it_is_checked_is_not_switched_over,
+    a_rebuild_whose_events_are_gone_from_the_log_says_so,
     two_processes_share_a_rebuild,
     what_differs_from_facts_is_not_given_to_readers_unless_forced,
     a_replay_in_place_applies_what_was_missed_and_nothing_twice,
@@ -272,6 +276,123 @@ async fn a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_men
     running.stop().await;
     assert!(lamps.world.parked().await.is_empty());
     lamps.assert_whole(2).await;
+}
+
+async fn under_its_plain_name_the_lot_of_what_readers_are_given_is_found(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    lamps.turn(0..20).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    rebuild(&running.handle.rebuilds()).await;
+    let fails = |name: &str| (Generation(2), name.to_owned(), 2);
+    projection.faults.lock().unwrap().extend([fails("lamp 7"), fails("lamp 8")]);
+    lamps.turn(0..20).await;
+    let dead = parking::Filter {
+        projector: Some(NAME.to_owned()),
+        state: Some(parking::State::Dead),
+        ..parking::Filter::default()
+    };
+    let db = &lamps.world.db;
+    let found = async || parking::list(db.read().await.unwrap().conn(), &dead, None, 10).await.unwrap();
+    eventually("two dead keys", async || found().await.len() == 2).await;
+    assert_eq!(found().await[0].projector, "lamps@2");
+
+    projection.faults.lock().unwrap().retain(|fault| fault.1 != "lamp 7");
+    let redrive = parking::Redrive { filter: parking::Filter::one(NAME, "lamp 7"), ..Default::default() };
+    let plan = parking::plan(db.read().await.unwrap().conn(), &redrive).await.unwrap().unwrap();
+    assert_eq!(plan.keys.len(), 1);
+    lamps.world.redrive(&redrive).await.unwrap();
+    eventually("one dead key", async || lamps.world.parked().await.len() == 1).await;
+
+    let (waiting, _) = parking::events(db.read().await.unwrap().conn(), NAME, "lamp 8", None, 10).await.unwrap();
+    let discard = parking::Discard {
+        projector: NAME.to_owned(),
+        key: "lamp 8".to_owned(),
+        which: parking::Which::At(None, waiting[0].offset),
+        reason: "it is broken".parse().unwrap(),
+    };
+    assert_eq!(parking::find(db.read().await.unwrap().conn(), &discard).await.unwrap().unwrap(), waiting[0]);
+    let discarded = parking::discard(db, &discard, &actor(), lamps.world.clock.now()).await.unwrap().unwrap();
+    assert!(discarded.freed);
+    assert!(found().await.is_empty());
+    running.settle().await;
+    running.stop().await;
+    assert_eq!((lamps.shown().await.1["lamp 7"], lamps.shown().await.1["lamp 8"]), (2, 1));
+}
+
+async fn who_holds_it_up_while_it_is_checked_holds_up_the_switch(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    lamps.turn(0..20).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    let held = projection.check_gate.lock().await;
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    until(&rebuilds, State::Checking).await;
+    assert!(rebuilds.pause(NAME, &actor()).await.unwrap().is_paused);
+    drop(held);
+    // Long enough for whoever would switch all the same.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(rebuilds.find(NAME).await.unwrap().unwrap().state, State::Checking);
+    assert_eq!(lamps.shown().await.0, 1);
+    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+async fn what_fails_while_it_is_checked_is_not_switched_over(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    lamps.turn(0..20).await;
+    let running = lamps.start(&projection);
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    let held = projection.check_gate.lock().await;
+    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    until(&rebuilds, State::Checking).await;
+    projection.faults.lock().unwrap().push((Generation(2), "lamp 7".to_owned(), 2));
+    lamps.turn(0..20).await;
+    eventually("a dead key", async || lamps.world.parked().await.iter().any(|key| key.state == parking::State::Dead))
+        .await;
+    drop(held);
+    let failed = until(&rebuilds, State::Failed).await;
+    assert!(failed.report.contains("1 keys are dead"), "{}", failed.report);
+    assert_eq!(lamps.shown().await, (1, lamps.facts().await));
+    rebuilds.switch(NAME, true, &actor()).await.unwrap();
+    until(&rebuilds, State::Done).await;
+    assert_eq!(lamps.shown().await.0, 2);
+    running.stop().await;
+}
+
+async fn a_rebuild_whose_events_are_gone_from_the_log_says_so(engine: Engine) {
+    let lamps = Arc::new(Lamps::on(engine).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    for _ in 0..3 {
+        lamps.turn(0..60).await;
+    }
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    rebuilds.start(NAME, Start { events_per_second: 1, ..Start::default() }, &actor()).await.unwrap();
+    until(&rebuilds, State::Applying).await;
+    running.stop().await;
+    match &lamps.broker {
+        None => lamps.world.execute("DELETE FROM outbox WHERE seq < 150").await,
+        Some(broker) => broker.delete_before("switch", 20).await,
+    }
+    let running = lamps.start(&projection);
+    let failed = until(&rebuilds, State::Failed).await;
+    assert!(failed.report.contains("but the log starts at"), "{}", failed.report);
+    rebuilds.cancel(NAME, &actor()).await.unwrap();
+    until(&rebuilds, State::Cancelled).await;
+    lamps.turn(0..60).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(1).await;
 }
 
 async fn two_processes_share_a_rebuild(engine: Engine) {

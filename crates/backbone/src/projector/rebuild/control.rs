@@ -289,7 +289,7 @@ impl Rebuilds {
             Ok(columns) => columns,
             Err(refusal) => return refuse(projector, refusal),
         };
-        store::change(&mut tx.conn(), &rebuild, self.clock.now(), columns).await?;
+        store::change(&mut tx.conn(), &rebuild, self.clock.now(), columns, None).await?;
         let changed = store::find_to_write(&mut tx.conn(), projector).await?;
         let changed =
             changed.ok_or_else(|| Error::Invariant { message: "a rebuild went while it was changed".to_owned() })?;

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    check::{self, Check, Generations},
+    catching_up,
+    check::{Check, Generations},
     removal,
     store::{self, Noted, PartPlan, Rebuild, Source, State},
     switching,
@@ -30,7 +31,7 @@ pub(in crate::projector) struct Foreman {
 }
 
 /// How often a foreman looks whether what he waits for has come about.
-const LOOK_GAP: Duration = Duration::from_millis(100);
+pub(super) const LOOK_GAP: Duration = Duration::from_millis(100);
 
 impl Foreman {
     pub(in crate::projector) fn new(plan: Plan, log: Log, name: Arc<str>) -> Self {
@@ -74,7 +75,7 @@ impl Foreman {
         let stepped = match rebuild.state {
             State::Wished => self.note(&rebuild).await,
             State::Seeding => self.seed(&rebuild).await,
-            State::Applying => self.catch_up(&rebuild).await,
+            State::Applying => catching_up::catch_up(self, &rebuild).await,
             State::Checking => self.check(&rebuild).await,
             State::Removing | State::Cancelling => removal::step(self, &rebuild).await,
             State::Ready | State::Failed | State::Done | State::Cancelled => return Ok(None),
@@ -94,7 +95,8 @@ impl Foreman {
         self.plan.projector().generations().ok_or_else(missing)
     }
 
-    /// Moves on to another state, with what a transaction has done; nothing of it stays if somebody else did.
+    /// Moves on to another state, with what a transaction has done; nothing of it stays if somebody else did,
+    /// leads now, or has held it up: the next look finds out.
     pub(super) async fn commit(
         &self,
         mut tx: Tx,
@@ -103,7 +105,8 @@ impl Foreman {
         mut columns: Vec<(&'static str, Value)>,
     ) -> Result<()> {
         columns.push(("state", state.name().into()));
-        if !store::change(&mut tx.conn(), rebuild, self.plan.clock().now(), columns).await? {
+        let now = self.plan.clock().now();
+        if !store::change(&mut tx.conn(), rebuild, now, columns, Some(&self.name)).await? {
             return tx.rollback().await;
         }
         tx.commit().await?;
@@ -140,11 +143,8 @@ impl Foreman {
             end: ends.get(part).map_or(self.plan.before_first().0, |end| end.0),
         };
         let noted = Noted { from_facts, parts: parts.iter().map(plan).collect() };
+        let seed_rows = if from_facts { self.facts().await } else { None };
         let mut tx = self.plan.db().write(Durability::Full).await?;
-        let seed_rows = match from_facts {
-            true => self.generations()?.facts(tx.conn()).await?.map(|rows| i64::try_from(rows).unwrap_or(i64::MAX)),
-            false => None,
-        };
         let (identity, now) = (rebuild.identity(), self.plan.clock().now());
         position::remove(&mut tx.conn(), &identity).await?;
         for (part, plan) in parts.iter().zip(&noted.parts) {
@@ -156,6 +156,22 @@ impl Foreman {
         let columns = vec![("plan", store::to_json(&noted)?.into()), ("seed_rows", seed_rows.into())];
         self.commit(tx, rebuild, state, columns).await?;
         Ok(Duration::ZERO)
+    }
+
+    /// Rows of facts there are, unless that cannot be told: only the progress that is shown depends on it. They
+    /// are counted before there is a transaction to write, since that takes long.
+    async fn facts(&self) -> Option<i64> {
+        let count = async {
+            let mut tx = self.plan.db().read().await?;
+            self.generations()?.facts(tx.conn()).await
+        };
+        match count.await {
+            Ok(rows) => rows.map(|rows| i64::try_from(rows).unwrap_or(i64::MAX)),
+            Err(error) => {
+                tracing::warn!(projector = self.plan.name(), error = Error::chain(&error), "facts were not counted");
+                None
+            }
+        }
     }
 
     /// The positions to begin with; nothing where facts are to be read.
@@ -218,29 +234,6 @@ impl Foreman {
         self.commit(tx, rebuild, state, columns).await?;
         let rows = usize::try_from(seeded.rows).unwrap_or(usize::MAX);
         Ok(pace.rest(rows, stopwatch.seconds()).unwrap_or_default())
-    }
-
-    /// Waits until all is applied that is in the log now, or was to be replayed.
-    async fn catch_up(&self, rebuild: &Rebuild) -> Result<Duration> {
-        let identity = rebuild.identity();
-        let has_reached = match rebuild.replay_ends()? {
-            Some(ends) => {
-                let positions = check::positions(self.plan.db(), &identity).await?;
-                let is_short = |(part, position): &(Part, Offset)| ends.get(part).is_some_and(|end| position < end);
-                let short: Vec<_> = positions.into_iter().filter(is_short).collect();
-                short.is_empty() || self.log.behind(short).await?.iter().all(|behind| behind.events == 0)
-            }
-            None => {
-                let settled = check::settled(self.plan.db(), &self.log, &identity);
-                tokio::time::timeout(Duration::from_secs(2), settled).await.map_or(Ok(false), |ok| ok.map(|()| true))?
-            }
-        };
-        if !has_reached {
-            return Ok(LOOK_GAP);
-        }
-        let tx = self.plan.db().write(Durability::Rebuildable).await?;
-        self.commit(tx, rebuild, State::Checking, Vec::new()).await?;
-        Ok(Duration::ZERO)
     }
 
     /// Compares what is built with facts; readers are given it if it is right.

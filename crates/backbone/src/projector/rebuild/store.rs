@@ -325,26 +325,35 @@ pub(super) fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(Error::json("writing a rebuild"))
 }
 
-/// Changes columns of a rebuild that is still in the state it was read in; answers whether it was.
+/// Changes columns of a rebuild that is still in the state it was read in; answers whether it was. For a foreman
+/// it also must still be his, and nobody may have held it up since.
 pub(super) async fn change(
     conn: &mut Conn<'_>,
     rebuild: &Rebuild,
     at: Timestamp,
-    columns: Vec<(&'static str, Value)>,
+    mut columns: Vec<(&'static str, Value)>,
+    foreman: Option<&str>,
 ) -> Result<bool> {
-    let set: Vec<String> = columns.iter().map(|(column, _)| format!("{column} = ?, ")).collect();
-    let sql = format!(
-        "UPDATE rebuild SET {} updated_at = ? WHERE projector = ? AND generation = ? AND started_at = ? AND state = ?",
-        set.concat()
+    columns.push(("updated_at", at.0.into()));
+    let set: Vec<String> = columns.iter().map(|(column, _)| format!("{column} = ?")).collect();
+    let mut sql = format!(
+        "UPDATE rebuild SET {} WHERE projector = ? AND generation = ? AND started_at = ? AND state = ?",
+        set.join(", ")
     );
     let mut args: Vec<Value> = columns.into_iter().map(|(_, value)| value).collect();
     args.extend([
-        at.0.into(),
         rebuild.projector.as_str().into(),
         rebuild.generation.0.into(),
         rebuild.started_at.0.into(),
         rebuild.state.name().into(),
     ]);
+    if let Some(foreman) = foreman {
+        sql.push_str(" AND foreman = ?");
+        args.push(foreman.into());
+        if rebuild.state.can_pause() {
+            sql.push_str(" AND is_paused = 0");
+        }
+    }
     Ok(conn.execute("changing a rebuild", sql, args).await? > 0)
 }
 

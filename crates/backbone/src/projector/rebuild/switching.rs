@@ -13,6 +13,7 @@ use crate::{
     db::Engine,
     limits::REBUILD_SWITCH_TIME_MAX,
     log::{Offset, Part},
+    parking,
     projector::{Generation, generation, position},
 };
 
@@ -26,6 +27,12 @@ pub(super) async fn switch(foreman: &Foreman, rebuild: &Rebuild, report: String)
         let mut tx = foreman.plan.db().write(Durability::Full).await?;
         let live = generation::live(&mut tx.conn(), &rebuild.projector).await?;
         if is_as_far(foreman, rebuild, live, &mut tx).await? {
+            // Since the check it has applied more, and may have parked what failed.
+            let parking::Counts { retrying, dead } = parking::count(tx.conn(), &rebuild.identity()).await?;
+            if retrying + dead > 0 && !rebuild.is_forced {
+                tx.rollback().await?;
+                return Ok(LOOK_GAP);
+            }
             let sql = "UPDATE projector_generation SET live = ? WHERE projector = ? AND live = ?";
             let args = vec![rebuild.generation.0.into(), rebuild.projector.as_str().into(), live.0.into()];
             if tx.conn().execute("switching generations", sql, args).await? != 1 {

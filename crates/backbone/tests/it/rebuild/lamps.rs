@@ -51,6 +51,8 @@ pub(crate) struct Projection {
     pub(crate) seed_rows: AtomicI64,
     /// Held by whoever applies an event of generation 1.
     pub(crate) gate: tokio::sync::Mutex<()>,
+    /// Held by whoever checks a generation.
+    pub(crate) check_gate: tokio::sync::Mutex<()>,
 }
 
 impl Lamps {
@@ -294,6 +296,7 @@ impl Generations for Projection {
     }
 
     async fn check(&self, check: &Check<'_>) -> Result<Checked> {
+        let _gate = self.check_gate.lock().await;
         // What is on its way is lag: a lamp that is ahead of its fact, or has other effects than its version, is not.
         let sql = "SELECT COUNT(*) FROM lamp_view v LEFT JOIN lamp l ON l.name = v.name \
                    WHERE v.generation = ? AND (l.name IS NULL OR v.version > l.version OR v.effects <> v.version)";
