@@ -8,6 +8,8 @@ use metrics::{SharedString, counter, gauge, histogram};
 pub use metric::{Buckets, Kind, Metric};
 pub use table::METRICS;
 
+use crate::parking::Counts;
+
 /// Events written to the outbox. They exist only if their transaction commits.
 pub(crate) fn events_emitted(count: usize) {
     counter!("tidings_outbox_events_total").increment(count as u64);
@@ -62,6 +64,12 @@ pub(crate) fn projector_batch(projector: SharedString, events: usize, seconds: f
 /// From commit of the oldest event of a batch to its effects being visible.
 pub(crate) fn projector_delay(projector: SharedString, seconds: f64) {
     histogram!("tidings_projector_delay_seconds", "projector" => projector).record(seconds);
+}
+
+/// A projector may come upon events of a type that nobody declared. Told before the first one, whose increase
+/// nobody would see otherwise.
+pub(crate) fn no_unknown_event(projector: &'static str) {
+    counter!("tidings_projector_unknown_events_total", "projector" => projector).increment(0);
 }
 
 /// Events of a type that nobody declared, passed over.
@@ -121,15 +129,11 @@ pub(crate) fn projector_state(projector: &str, state: &'static str, states: &[&'
     }
 }
 
-/// Keys of a projector that wait for a retry, and that are dead.
-pub fn parked_keys(projector: &str, retrying: i64, dead: i64) {
-    gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => "retrying").set(retrying as f64);
-    gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => "dead").set(dead as f64);
-}
-
-/// Differences of one kind that the last reconciliation found between a projection and its facts, lag left out.
-pub fn drift(projector: &str, kind: &'static str, differences: u64) {
-    gauge!("tidings_drift_differences", "projector" => projector.to_owned(), "kind" => kind).set(differences as f64);
+/// Keys of a projector that wait for a retry, that are tried because somebody said so, and that are dead.
+pub(crate) fn parked_keys(projector: &str, Counts { retrying, redriving, dead }: Counts) {
+    for (state, keys) in [("retrying", retrying), ("redriving", redriving), ("dead", dead)] {
+        gauge!("tidings_parked_keys", "projector" => projector.to_owned(), "state" => state).set(keys as f64);
+    }
 }
 
 /// A batch was handed to the relay's writer.

@@ -10,7 +10,7 @@ mod values;
 use std::{ffi::OsString, path::Path};
 
 pub use alerts::Alerts;
-pub use secret::{Address, Headers, Properties, Secret};
+pub use secret::{Address, Capability, Headers, Properties, Secret};
 pub use services::{Database, EventFormat, Kafka, Mode, Redis, Relay, RelayMode, RelayStart};
 pub use telemetry::Telemetry;
 pub use values::{

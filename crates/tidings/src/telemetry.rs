@@ -32,6 +32,12 @@ pub fn install_metrics() -> PrometheusHandle {
     if metrics::set_global_recorder(recorder).is_err() {
         tracing::debug!("metrics are installed already");
     }
-    metrics().for_each(Metric::describe);
+    for metric in metrics() {
+        metric.describe();
+        // Who looks for an increase sees none in a series that begins with it.
+        if matches!(metric.kind, Kind::Counter) && metric.labels.is_empty() {
+            metrics::counter!(metric.name).increment(0);
+        }
+    }
     handle
 }

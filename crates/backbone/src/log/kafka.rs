@@ -155,17 +155,19 @@ impl KafkaLog {
 
     /// Publishes how much of the outbox is not in the log, and since when; called when metrics are scraped.
     /// Kafka has `time_max` to tell how far the relay is. What it told last is as good while it is away:
-    /// nothing comes into the log then. Nothing is published before its first answer.
-    pub async fn publish_gauges(&self, now: Timestamp, time_max: Duration) -> Result<()> {
-        let relayed = if self.is_polled {
-            self.relayed().await?
+    /// nothing comes into the log then. Nothing is published before its first answer. Answers whether what is
+    /// published is of now.
+    pub async fn publish_gauges(&self, now: Timestamp, time_max: Duration) -> Result<bool> {
+        let (relayed, is_of_now) = if self.is_polled {
+            (self.relayed().await?, true)
         } else {
-            let Some(checkpoint) = self.latest_known(time_max).await else { return Ok(()) };
-            self.relayed_to(checkpoint).await?
+            let (latest, is_of_now) = self.latest_known(time_max).await;
+            let Some(checkpoint) = latest else { return Ok(false) };
+            (self.relayed_to(checkpoint).await?, is_of_now)
         };
         *self.unrelayed() = Some((relayed.behind, relayed.oldest));
         self.publish_told(now);
-        Ok(())
+        Ok(is_of_now)
     }
 
     /// Publishes what was seen at the last look: while nobody can look, its age goes on growing.
@@ -183,20 +185,22 @@ impl KafkaLog {
         self.unrelayed().and_then(|(_, oldest)| oldest)
     }
 
-    /// The newest checkpoint that Kafka has told of, asked once more within `time_max`.
-    async fn latest_known(&self, time_max: Duration) -> Option<Option<Checkpoint>> {
+    /// The newest checkpoint that Kafka has told of, asked once more within `time_max`; and whether it answered.
+    async fn latest_known(&self, time_max: Duration) -> (Option<Option<Checkpoint>>, bool) {
+        let mut has_answered = false;
         if !self.known.is_asked.swap(true, Ordering::SeqCst) {
             let log = self.clone();
             let asking = tokio::spawn(async move {
-                if let Err(error) = log.checkpoint().await {
-                    tracing::debug!(error = Error::chain(&error), "how far the relay is cannot be told");
-                }
+                let answer = log.checkpoint().await.inspect_err(|error| {
+                    tracing::debug!(error = Error::chain(error), "how far the relay is cannot be told");
+                });
                 log.known.is_asked.store(false, Ordering::SeqCst);
+                answer.is_ok()
             });
             // Whoever comes later finds what it brings.
-            drop(tokio::time::timeout(time_max, asking).await);
+            has_answered = matches!(tokio::time::timeout(time_max, asking).await, Ok(Ok(true)));
         }
-        self.known.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        (self.known.latest.lock().unwrap_or_else(PoisonError::into_inner).clone(), has_answered)
     }
 
     /// The number up to which every event is in the log, whatever was committed when: what retention

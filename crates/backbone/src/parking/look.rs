@@ -221,19 +221,30 @@ pub(crate) async fn oldest(conn: &mut Conn<'_>, projector: &str) -> Result<Optio
     row.map_or(Ok(None), |row| row.int_or_null(0)).map(moment)
 }
 
-/// How many keys of a projector are parked.
+/// How many keys of a projector are parked, by their state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Those that are tried again by themselves or because they were redriven.
+    /// Those that are tried again by themselves.
     pub retrying: i64,
+    /// Those that are tried because they were redriven.
+    pub redriving: i64,
     /// Those that wait for an operator.
     pub dead: i64,
 }
 
+impl Counts {
+    /// Those that are tried again, by whosever wish.
+    pub fn tried(self) -> i64 {
+        self.retrying + self.redriving
+    }
+}
+
 /// Counts the parked keys of a projector.
 pub async fn count(mut conn: Conn<'_>, projector: &str) -> Result<Counts> {
-    let sql = "SELECT COUNT(CASE WHEN state <> 1 THEN 1 END), COUNT(CASE WHEN state = 1 THEN 1 END) \
-               FROM parked_key WHERE projector = ?";
+    let sql = "SELECT COUNT(CASE WHEN state = 0 THEN 1 END), COUNT(CASE WHEN state = 2 THEN 1 END), \
+               COUNT(CASE WHEN state = 1 THEN 1 END) FROM parked_key WHERE projector = ?";
     let row = conn.fetch_optional("counting parked keys", sql, vec![projector.into()]).await?;
-    row.map_or(Ok(Counts::default()), |row| Ok(Counts { retrying: row.int(0)?, dead: row.int(1)? }))
+    row.map_or(Ok(Counts::default()), |row| {
+        Ok(Counts { retrying: row.int(0)?, redriving: row.int(1)?, dead: row.int(2)? })
+    })
 }

@@ -162,7 +162,9 @@ impl Applier<'_> {
             error,
             "an event could not be applied; its key is parked"
         );
-        trace::failed(self.projector.name(), self.part, failed, error);
+        if self.lineage.is_live() {
+            trace::failed(self.projector.name(), self.part, failed, error);
+        }
         telemetry::key_parked(self.lineage.label());
         if next.is_none() {
             telemetry::key_dead(self.lineage.label());

@@ -11,9 +11,10 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::SystemTime,
 };
 
-use crate::{Conn, Result};
+use crate::{Conn, Result, trace};
 
 /// The number of a generation, from 1. Numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,6 +135,11 @@ impl Lineage {
         Target { generation: self.generation, is_live: self.is_live() }
     }
 
+    /// When work began that is traced: not what is built, whose events were applied long ago.
+    pub(super) fn traced(&self) -> Option<SystemTime> {
+        self.is_live().then(trace::started).flatten()
+    }
+
     /// The projector's name, for the generation that readers are given.
     pub(super) fn label(&self) -> metrics::SharedString {
         if self.is_live() { self.name.into() } else { Arc::clone(&self.next_label).into() }
@@ -142,7 +148,8 @@ impl Lineage {
 
 #[cfg(test)]
 mod tests {
-    use super::Generation;
+    use super::{Generation, Lineage};
+    use crate::trace;
 
     #[test]
     fn a_generation_is_read_back_from_its_identity() {
@@ -152,5 +159,14 @@ mod tests {
             assert_eq!(Generation::of(&identity), ("orders", Generation(number)));
         }
         assert_eq!(Generation::of("a@b"), ("a@b", Generation::FIRST));
+    }
+
+    #[test]
+    fn what_is_built_is_traced_once_readers_are_given_it() {
+        let _spans = trace::collect(8);
+        let lineage = Lineage::new("orders", Generation(2), false);
+        assert_eq!(lineage.traced(), None);
+        lineage.set_live(true);
+        assert!(lineage.traced().is_some());
     }
 }

@@ -122,7 +122,7 @@ fn take(waiting: &mut VecDeque<Share>, min: usize, max: usize) -> Vec<Share> {
 }
 
 async fn commit(plan: &Plan, shares: Vec<Share>) {
-    let started = trace::started();
+    let started = plan.traced();
     let (mut events, mut left) = (Vec::new(), Vec::with_capacity(shares.len()));
     for Share { step, events: of_share, reply } in shares {
         left.push((step, of_share.len(), reply));

@@ -112,7 +112,7 @@ impl Retry<'_> {
 
     /// Applies as many of the key's waiting events as possible, in their order, at most `events_max`.
     async fn apply(&self, events_max: usize) -> Result<Tried> {
-        let (applier, started) = (self.applier, trace::started());
+        let (applier, started) = (self.applier, self.applier.lineage.traced());
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         let mut conn = tx.conn();
         let Some(waiting) = self.waiting(&mut conn, events_max).await? else { return Ok(Tried::Nothing) };

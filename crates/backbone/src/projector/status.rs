@@ -138,6 +138,8 @@ pub struct Status {
     pub oldest_age_ms: Option<i64>,
     /// Keys that wait for a retry, those that are being redriven included.
     pub retrying_keys: i64,
+    /// Those of them that are tried because they were redriven.
+    pub redriving_keys: i64,
     /// Keys whose attempts are spent.
     pub dead_keys: i64,
 }
@@ -193,6 +195,7 @@ impl Handle {
 
     pub(super) fn register(&self, projector: Arc<dyn Projector>, parts: Vec<Part>) -> Tasks {
         let (name, tasks) = (projector.name(), Tasks::default());
+        telemetry::no_unknown_event(name);
         let registered = Registered { projector, parts, tasks: tasks.clone() };
         self.registered.lock().unwrap_or_else(PoisonError::into_inner).insert(name, registered);
         tasks
@@ -268,7 +271,8 @@ impl Handle {
                 .collect(),
             lag_age_ms: oldest_behind.map(age),
             oldest_age_ms: oldest.map(age),
-            retrying_keys: parked.retrying,
+            retrying_keys: parked.tried(),
+            redriving_keys: parked.redriving,
             dead_keys: parked.dead,
             name: identity.clone(),
             is_live: true,
@@ -302,7 +306,7 @@ impl Handle {
             let mut measured = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
             // What is built no longer is behind nothing.
             measured.iter().for_each(|name| telemetry::projector_lag(name, 0, 0.0, 0.0));
-            measured.iter().for_each(|name| telemetry::parked_keys(name, 0, 0));
+            measured.iter().for_each(|name| telemetry::parked_keys(name, parking::Counts::default()));
             measured.extend(statuses.iter().filter(|status| !status.is_live).map(Status::label));
         }
         self.publish_told();
@@ -310,7 +314,7 @@ impl Handle {
             if status.state == State::Unregistered {
                 telemetry::projector_state(&status.name, status.state.name(), &State::NAMES);
             }
-            telemetry::parked_keys(&status.label(), status.retrying_keys, status.dead_keys);
+            telemetry::parked_keys(&status.label(), status.parked());
         }
         Ok(())
     }
@@ -358,6 +362,11 @@ impl Status {
     /// Its name in metrics. Each rebuild has another number; metrics have one name for all of them.
     fn label(&self) -> String {
         if self.is_live { self.name.clone() } else { format!("{}@next", plain(&self.name)) }
+    }
+
+    fn parked(&self) -> parking::Counts {
+        let (redriving, dead) = (self.redriving_keys, self.dead_keys);
+        parking::Counts { retrying: self.retrying_keys - redriving, redriving, dead }
     }
 
     /// Whether it has dealt with all up to `ends`, and no key waits for a retry.

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use metrics::SharedString;
@@ -115,6 +115,11 @@ impl Plan {
 
     pub(super) fn projector(&self) -> &dyn Projector {
         &*self.projector
+    }
+
+    /// When work began, if it is traced.
+    pub(super) fn traced(&self) -> Option<SystemTime> {
+        self.lineage.traced()
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -361,7 +366,7 @@ impl Task {
     async fn apply(&mut self, at: Offset, batch: Vec<Recorded>, lot: &Lot) -> Result<Step> {
         let (count, oldest) = (batch.len(), batch[0].event.occurred_at);
         let last = batch[count - 1].offset;
-        let (stopwatch, started) = (Stopwatch::start(), trace::started());
+        let (stopwatch, started) = (Stopwatch::start(), self.plan.traced());
         let (mut mine, mut has_failed) = (self.select(batch), false);
 
         if lot.is_empty

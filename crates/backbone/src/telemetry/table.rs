@@ -122,7 +122,7 @@ pub const METRICS: &[Metric] = &[
     Metric::counter("tidings_projector_backoffs_total", &["projector"], "Times that something it needs was away."),
     Metric::counter("tidings_projector_unknown_events_total", &["projector"], "Events of a type that nobody declared."),
     // The parking lot
-    Metric::gauge("tidings_parked_keys", &["projector", "state"], "Keys that wait for a retry, and dead ones."),
+    Metric::gauge("tidings_parked_keys", &["projector", "state"], "Keys that are retried, redriven, or dead."),
     Metric::counter("tidings_parked_total", &["projector"], "Keys that were parked."),
     Metric::counter("tidings_dead_total", &["projector"], "Keys whose attempts were spent."),
     Metric::counter("tidings_redriven_events_total", &["projector"], "Events applied because their key was redriven."),
@@ -133,12 +133,6 @@ pub const METRICS: &[Metric] = &[
     ),
     Metric::counter("tidings_alerts_sent_total", &[], "Deaths of keys that the webhook of alerts has taken."),
     Metric::counter("tidings_alerts_failed_total", &[], "Times that it did not; they are told again."),
-    // Reconciliation
-    Metric::gauge(
-        "tidings_drift_differences",
-        &["projector", "kind"],
-        "Differences between a projection and its facts that the last reconciliation found, lag left out.",
-    ),
     // Traces
     Metric::counter("tidings_trace_spans_sent_total", &[], "Spans that a collector has taken."),
     Metric::counter(

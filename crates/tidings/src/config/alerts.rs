@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tidings_backbone::{alerts, relay::sink::webhook};
 
 use super::{
-    secret::{Address, Secret},
+    secret::{Capability, Secret},
     values::{MS_MAX, between, is_safe_to_fetch, wrong},
 };
 use crate::{Error, Result};
@@ -21,7 +21,7 @@ const SECRET_RULE: &str = "must be `whsec_` and the Base64 of 24 to 64 bytes";
 #[serde(deny_unknown_fields)]
 pub struct Alerts {
     /// Where it is told; empty for nowhere.
-    pub webhook_url: Address,
+    pub webhook_url: Capability,
     /// The secret that is shared with the receiver.
     pub webhook_secret: Secret,
     /// File with the secret.
@@ -72,5 +72,23 @@ impl Alerts {
         let secret = webhook::Secret::parse(text.trim()).ok_or_else(|| wrong(key, SECRET_RULE.to_owned()))?;
         let timeout = Duration::from_millis(self.webhook_timeout_ms);
         Ok(Some(alerts::Options { url: self.webhook_url.reveal().to_owned(), secret, timeout }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{load, masked};
+
+    #[test]
+    fn of_a_receiver_only_its_host_is_shown() {
+        let url = "https://hooks.example:8443/services/hunter1/hunter2?key=hunter3#hunter4";
+        let secret = format!("whsec_{}", "A".repeat(32));
+        let variables = [("TIDINGS__ALERTS__WEBHOOK_URL", url), ("TIDINGS__ALERTS__WEBHOOK_SECRET", secret.as_str())];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let config = load(None, variables.into_iter()).unwrap();
+        assert_eq!(config.alerts.webhook_url.reveal(), url);
+        for shown in [masked(&config).unwrap(), format!("{:?}", config.alerts)] {
+            assert!(shown.contains("https://hooks.example:8443/***") && !shown.contains("hunter"), "{shown}");
+        }
     }
 }

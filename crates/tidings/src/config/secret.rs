@@ -17,6 +17,11 @@ pub struct Secret(String);
 #[serde(transparent)]
 pub struct Address(String);
 
+/// A URL that may itself be the permission to use it, by a token in its path: nothing behind its host is shown.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Capability(String);
+
 /// Properties of a client, some of which are secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Properties(BTreeMap<String, String>);
@@ -65,6 +70,26 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&mask_url(&self.0))
+    }
+}
+
+impl Capability {
+    /// The URL whole.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn masked(&self) -> String {
+        match reqwest::Url::parse(&self.0) {
+            Ok(url) if url.has_host() => format!("{}/{MASK}", url.origin().ascii_serialization()),
+            _ if self.is_empty() => String::new(),
+            _ => MASK.to_owned(),
+        }
     }
 }
 
@@ -168,6 +193,18 @@ impl Serialize for Secret {
 impl Serialize for Address {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&mask_url(&self.0))
+    }
+}
+
+impl Serialize for Capability {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.masked())
+    }
+}
+
+impl fmt::Debug for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.masked())
     }
 }
 

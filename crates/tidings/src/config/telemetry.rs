@@ -65,6 +65,11 @@ impl Telemetry {
                 let reason = "is the http or https URL of a collector: http://127.0.0.1:4318";
                 return Err(wrong("telemetry.otlp_endpoint", reason.to_owned()));
             }
+            if !url.username().is_empty() || url.password().is_some() {
+                let reason = "has a user or a password, which would not be sent; put them into `[telemetry.headers]`: \
+                              authorization = \"Basic ..\"";
+                return Err(wrong("telemetry.otlp_endpoint", reason.to_owned()));
+            }
         }
         if !(0.0..=1.0).contains(&self.sample_ratio) {
             let reason = format!("must be from 0 to 1, is {}", self.sample_ratio);
@@ -104,6 +109,8 @@ mod tests {
         for (name, value, key) in [
             ("TIDINGS__TELEMETRY__OTLP_ENDPOINT", "127.0.0.1:4318", "telemetry.otlp_endpoint"),
             ("TIDINGS__TELEMETRY__OTLP_ENDPOINT", "file:///etc/passwd", "telemetry.otlp_endpoint"),
+            ("TIDINGS__TELEMETRY__OTLP_ENDPOINT", "http://me:hunter2@collector:4318", "telemetry.otlp_endpoint"),
+            ("TIDINGS__TELEMETRY__OTLP_ENDPOINT", "http://hunter2@collector:4318", "telemetry.otlp_endpoint"),
             ("TIDINGS__TELEMETRY__SAMPLE_RATIO", "1.5", "telemetry.sample_ratio"),
             ("TIDINGS__TELEMETRY__SAMPLE_RATIO", "-0.1", "telemetry.sample_ratio"),
             ("TIDINGS__TELEMETRY__SAMPLE_RATIO", "NaN", "telemetry.sample_ratio"),
@@ -117,7 +124,7 @@ mod tests {
         }
         let config = from_environment(&[
             ("TIDINGS__TELEMETRY__HEADERS__AUTHORIZATION", "Bearer hunter2"),
-            ("TIDINGS__TELEMETRY__OTLP_ENDPOINT", "http://me:hunter3@collector:4318"),
+            ("TIDINGS__TELEMETRY__OTLP_ENDPOINT", "http://collector:4318?key=hunter3"),
             ("TIDINGS__TELEMETRY__SAMPLE_RATIO", "1"),
         ]);
         let config = config.unwrap();

@@ -116,7 +116,8 @@ impl Sources {
         let answers = self.health.database_answers().await;
         let (Some(db), Some(group)) = (&self.db, &self.relay_group) else { return };
         if answers {
-            looked("lease", async { relay::publish_lease(&mut db.read().await?.conn(), group).await }).await;
+            let look = async { relay::publish_lease(&mut db.read().await?.conn(), group).await };
+            looked("lease", async { look.await.map(|()| true) }).await;
         } else {
             telemetry::measured("lease", false);
         }
@@ -133,17 +134,17 @@ impl Sources {
         .0;
         let Some(projectors) = &self.projectors else { return };
         if kafka_answers {
-            looked("projectors", projectors.publish_gauges()).await;
+            looked("projectors", async { projectors.publish_gauges().await.map(|()| true) }).await;
         } else {
             telemetry::measured("projectors", false);
         }
     }
 }
 
-/// Looks for a limited time, and says whether what is shown is of now.
-async fn looked(at: &'static str, look: impl Future<Output = tidings_backbone::Result<()>>) {
+/// Looks for a limited time, and says whether what is shown is of now, which the look answers.
+async fn looked(at: &'static str, look: impl Future<Output = tidings_backbone::Result<bool>>) {
     let error = match timeout(LOOK_TIME_MAX, look).await {
-        Ok(Ok(())) => return telemetry::measured(at, true),
+        Ok(Ok(is_of_now)) => return telemetry::measured(at, is_of_now),
         Ok(Err(error)) => Error::chain(&error),
         Err(_elapsed) => format!("no answer within {} s", LOOK_TIME_MAX.as_secs()),
     };

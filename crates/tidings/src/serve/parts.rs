@@ -50,7 +50,7 @@ pub(super) async fn start_server(
     let (ledgers, running_ledgers) = Ledgers::start(&store);
     let clock = store.clock.clone();
     let health = Health::new(readiness, store.log(), false).with_relay(relay.as_ref().map(Relay::handle));
-    let sources = sources(&store, &config, &health, Some(runtime.handle()));
+    let sources = sources(&store, &config, &health, runtime.handle());
     let scrape = Scrape::new(metrics.clone(), Sources { ledgers: Some(ledgers.clone()), ..sources });
     telemetry::build_info(config.mode().name(), role.name());
     telemetry::limits(config.http.requests_in_flight_max, config.http.connections_max);
@@ -97,7 +97,7 @@ pub(super) fn start_worker(
     let runtime = projector_runtime(&store, config);
     let relay = relay(role, &store, config)?;
     let health = Health::new(readiness, store.log(), true).with_relay(relay.as_ref().map(Relay::handle));
-    let sources = sources(&store, config, &health, role.has_projectors().then(|| runtime.handle()));
+    let sources = sources(&store, config, &health, runtime.handle());
     telemetry::build_info(config.mode().name(), role.name());
     let ops = Ops {
         scrape: Scrape::new(metrics.clone(), sources),
@@ -112,12 +112,13 @@ pub(super) fn start_worker(
 }
 
 /// What the metrics are measured at.
-fn sources(store: &Store, config: &Config, health: &Health, projectors: Option<projector::Handle>) -> Sources {
+fn sources(store: &Store, config: &Config, health: &Health, projectors: projector::Handle) -> Sources {
     Sources {
         health: health.clone(),
         db: Some(store.db.clone()),
         ledgers: None,
-        projectors,
+        // Told by relays too: all who could apply anything may be dead.
+        projectors: Some(projectors),
         relay_group: (config.mode() == Mode::Distributed).then(|| config.relay_group().to_owned()),
         clock: store.clock.clone(),
     }

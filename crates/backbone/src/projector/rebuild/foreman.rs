@@ -239,11 +239,12 @@ impl Foreman {
     /// Compares what is built with facts; readers are given it if it is right.
     async fn check(&self, rebuild: &Rebuild) -> Result<Duration> {
         let identity = rebuild.identity();
-        let parking::Counts { retrying, dead } = {
+        let parked = {
             let mut tx = self.plan.db().read().await?;
             parking::count(tx.conn(), &identity).await?
         };
-        if retrying > 0 && !rebuild.is_forced {
+        let dead = parked.dead;
+        if parked.tried() > 0 && !rebuild.is_forced {
             return Ok(LOOK_GAP);
         }
         if dead > 0 && !rebuild.is_forced {

@@ -98,6 +98,12 @@ async fn ages_are_true_while_relays_and_projectors_are_dead(kind: Kind) {
     world.drain().await;
     assert_eq!(world.metric("tidings_projector_lag_age_seconds").await, 0.0);
     assert!(world.metric("tidings_relay_lease_held").await > 0.0);
+    for (part, page) in world.metrics().await {
+        for what in ["outbox", "projectors", "lease"] {
+            let line = format!("tidings_measured{{what=\"{what}\"}} 1");
+            assert!(page.contains(&line), "{part:?}, a relay or not, tells {what}: {page}");
+        }
+    }
     for part in [Part::Relay(1), Part::Relay(2), Part::Project(1), Part::Project(2), Part::Project(3)] {
         world.kill_part(part).await;
     }
@@ -203,6 +209,10 @@ async fn without_kafka_a_scrape_is_answered_and_says_what_it_does_not_know(kind:
         "tidings_service_up{service=\"kafka\"} 0",
         "tidings_service_up{service=\"database\"} 1",
         "tidings_measured{what=\"projectors\"} 0",
+        "tidings_measured{what=\"outbox\"} 0",
+        // Whoever looks for the increase of what never happened finds where it begins.
+        "tidings_counter_drift_total 0",
+        "tidings_projector_unknown_events_total{projector=\"relation\"} 0",
         "tidings_relay_lease_held 0",
     ] {
         assert!(page.contains(line), "{line}: {page}");
