@@ -85,7 +85,7 @@ mod tests {
         let secret = format!("whsec_{}", "A".repeat(32));
         let variables = [("TIDINGS__ALERTS__WEBHOOK_URL", url), ("TIDINGS__ALERTS__WEBHOOK_SECRET", secret.as_str())];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let config = load(None, variables.into_iter()).unwrap();
+        let config = load(None, variables).unwrap();
         assert_eq!(config.alerts.webhook_url.reveal(), url);
         for shown in [masked(&config).unwrap(), format!("{:?}", config.alerts)] {
             assert!(shown.contains("https://hooks.example:8443/***") && !shown.contains("hunter"), "{shown}");

@@ -28,8 +28,8 @@ pub(super) async fn switch(foreman: &Foreman, rebuild: &Rebuild, report: String)
         let live = generation::live(&mut tx.conn(), &rebuild.projector).await?;
         if is_as_far(foreman, rebuild, live, &mut tx).await? {
             // Since the check it has applied more, and may have parked what failed.
-            let parking::Counts { retrying, dead } = parking::count(tx.conn(), &rebuild.identity()).await?;
-            if retrying + dead > 0 && !rebuild.is_forced {
+            let parked = parking::count(tx.conn(), &rebuild.identity()).await?;
+            if parked.tried() + parked.dead > 0 && !rebuild.is_forced {
                 tx.rollback().await?;
                 return Ok(LOOK_GAP);
             }

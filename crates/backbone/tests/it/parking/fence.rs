@@ -196,7 +196,7 @@ async fn until_one_waits(site: &Site) {
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waits).await.expect("no transaction came to wait");
+    tokio::time::timeout(PATIENCE, waits).await.unwrap_or_else(|_| panic!("no transaction came to wait"));
 }
 
 async fn what_is_appended_while_somebody_frees_its_key_is_not_left_behind(engine: Engine) {
