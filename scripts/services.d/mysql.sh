@@ -57,7 +57,7 @@ mysql_start() {
     mkdir -p "$dir/tmp"
     if [[ ! -d $dir/data ]]; then
         rm -rf "$dir/data.new"
-        "${program[@]}" "${where[@]}" --initialize-insecure --datadir="$dir/data.new" >"$dir/log" 2>&1 </dev/null ||
+        TMPDIR=$dir/tmp "${program[@]}" "${where[@]}" --initialize-insecure --datadir="$dir/data.new" >"$dir/log" 2>&1 </dev/null ||
             die_with_log "$1" "its data directory could not be made"
         mv "$dir/data.new" "$dir/data"
     fi
