@@ -2,7 +2,11 @@
 
 use tidings_backbone::{
     Clock,
-    kafka::topics::{self, Purpose},
+    clock::Stopwatch,
+    kafka::{
+        Options,
+        topics::{self, Purpose},
+    },
     relay::{Record, Sink, WriteError},
 };
 
@@ -10,6 +14,18 @@ use super::{
     broker::{committed, local, numbers, sink},
     checkpoint, numbered, record,
 };
+use crate::world::PATIENCE;
+
+/// What is committed, as soon as there is so much: a commit is answered before it is written in each partition.
+fn come(options: &Options, topic: &str, count: usize) -> Vec<usize> {
+    let waiting = Stopwatch::start();
+    loop {
+        let found = numbers(options, topic);
+        if found.len() >= count || waiting.seconds() > PATIENCE.as_secs_f64() {
+            return found;
+        }
+    }
+}
 
 #[tokio::test]
 async fn batches_become_visible_together_with_the_one_that_is_written() {
@@ -22,10 +38,10 @@ async fn batches_become_visible_together_with_the_one_that_is_written() {
     }
     assert_eq!(committed(&options, &topic).len(), 0);
     sink.write(&numbered(&topic, 500..600), &[], &checkpoint(6)).await.unwrap();
-    assert_eq!(numbers(&options, &topic), (0..600).collect::<Vec<_>>());
+    assert_eq!(come(&options, &topic, 600), (0..600).collect::<Vec<_>>());
     sink.append(&numbered(&topic, 600..700), &[]).await.unwrap();
     sink.write(&[], &[], &checkpoint(7)).await.unwrap();
-    assert_eq!(numbers(&options, &topic), (0..700).collect::<Vec<_>>());
+    assert_eq!(come(&options, &topic, 700), (0..700).collect::<Vec<_>>());
     assert_eq!(sink.take_over().await.unwrap(), Some(checkpoint(7)));
 }
 
