@@ -294,12 +294,16 @@ impl Task {
         let events_max = self.plan.pace.batch_events_max(self.batch_events_max);
         let batch = self.feed.read(at, events_max).await?;
         self.set_state(State::Running, None);
+        let first = match &batch {
+            Batch::Events(events) => events.first().map(|first| first.offset),
+            Batch::Malformed(row) => Some(row.offset),
+        };
+        if let Some(end) = end.filter(|end| first.is_some_and(|first| first > *end)) {
+            let tx = self.plan.db.write(Durability::Rebuildable).await?;
+            self.commit(tx, at, end, None).await?;
+            return Ok(Step::Done);
+        }
         match batch {
-            Batch::Events(events) if end.is_some_and(|end| events.first().is_some_and(|first| first.offset > end)) => {
-                let tx = self.plan.db.write(Durability::Rebuildable).await?;
-                self.commit(tx, at, end.unwrap_or(at), None).await?;
-                Ok(Step::Done)
-            }
             Batch::Events(events) if events.is_empty() && due == Some(Duration::ZERO) => Ok(Step::Done),
             Batch::Events(events) if events.is_empty() => Ok(Step::Idle(due)),
             Batch::Events(mut events) => {
@@ -310,11 +314,6 @@ impl Task {
                     self.check_history(at, events[0].offset)?;
                 }
                 self.apply(at, events, &lot).await
-            }
-            Batch::Malformed(row) if end.is_some_and(|end| row.offset > end) => {
-                let tx = self.plan.db.write(Durability::Rebuildable).await?;
-                self.commit(tx, at, end.unwrap_or(at), None).await?;
-                Ok(Step::Done)
             }
             Batch::Malformed(row) => self.park_malformed(at, &row).await,
         }
