@@ -223,9 +223,12 @@ pub enum Error {
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Another connection holds the file.
+const SQLITE_BUSY: u32 = 5;
+
 /// Primary SQLite result codes that say the database, not the statement, is in trouble:
 /// BUSY, LOCKED, NOMEM, IOERR, FULL, CANTOPEN, PROTOCOL (sqlite.org/rescode.html).
-const SQLITE_TRANSIENT_CODES: [u32; 7] = [5, 6, 7, 10, 13, 14, 15];
+const SQLITE_TRANSIENT_CODES: [u32; 7] = [SQLITE_BUSY, 6, 7, 10, 13, 14, 15];
 
 /// Primary SQLite result codes that blame the values of a statement: TOOBIG, CONSTRAINT, MISMATCH.
 const SQLITE_DATA_CODES: [u32; 3] = [18, 19, 20];
@@ -321,6 +324,14 @@ impl Error {
             Self::Database { source: sqlx::Error::Database(error), .. } => {
                 mysql::code(&**error).is_some_and(mysql::is_duplicate)
             }
+            _ => false,
+        }
+    }
+
+    /// Whether another connection holds SQLite's file.
+    pub(crate) fn is_busy_in_sqlite(&self) -> bool {
+        match self {
+            Self::Database { source: sqlx::Error::Database(error), .. } => sqlite_code(&**error) == Some(SQLITE_BUSY),
             _ => false,
         }
     }

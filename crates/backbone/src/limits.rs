@@ -120,6 +120,8 @@ pub const RETENTION_BATCH_ROWS_MAX: usize = 5_000;
 pub const SQLITE_READERS_MAX: u32 = 4;
 /// How long a statement waits for another process that is writing.
 pub const SQLITE_BUSY_TIME_MAX: Duration = Duration::from_secs(5);
+/// Pause before a file that another process was making ready is opened again.
+pub const SQLITE_OPEN_GAP: Duration = Duration::from_millis(10);
 /// Pages of the write-ahead log that wait to be moved into the database: 16 MiB.
 pub const CHECKPOINT_PAGES: i64 = 8_192;
 /// Pages of the write-ahead log after which writers wait for it to be emptied: 128 MiB.

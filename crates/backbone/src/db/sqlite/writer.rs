@@ -4,10 +4,13 @@
 //! to its thread; here a transaction costs two beyond its statements: begin and commit.
 
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::sync::OwnedMutexGuard;
+use tokio::{sync::OwnedMutexGuard, time::Instant};
 
 use super::{Durability, Turn};
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    limits::{SQLITE_BUSY_TIME_MAX, SQLITE_OPEN_GAP},
+};
 
 /// Page cache of the writing connection, in KiB.
 const CACHE_KIB: &str = "-32768";
@@ -98,6 +101,17 @@ impl Drop for Writing {
     }
 }
 
+/// Whoever opens a new file first turns it to write-ahead logging. SQLite refuses who comes meanwhile at once, whatever
+/// its busy timeout says, so the same time is waited here.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection> {
-    SqliteConnection::connect_with(options).await.map_err(Error::database("opening the database"))
+    let begun = Instant::now();
+    loop {
+        let opened = SqliteConnection::connect_with(options).await.map_err(Error::database("opening the database"));
+        match opened {
+            Err(error) if error.is_busy_in_sqlite() && begun.elapsed() < SQLITE_BUSY_TIME_MAX => {
+                tokio::time::sleep(SQLITE_OPEN_GAP).await;
+            }
+            opened => return opened,
+        }
+    }
 }
