@@ -14,6 +14,7 @@
 //! - [`parking`]: where a key waits after one of its events failed, and what an operator does about it.
 //! - [`alerts`]: somebody is told when a key dies.
 //! - [`audit`]: who did what, and why.
+//! - [`reconcile`]: what follows from facts compared with them, and repaired by events.
 //! - [`kafka`]: the log of the distributed mode.
 //! - [`redis`]: hot state and caches of the distributed mode.
 //! - [`trace`]: the spans of one request on this path; [`telemetry`]: its metrics.
@@ -34,6 +35,7 @@ pub mod log;
 pub mod outbox;
 pub mod parking;
 pub mod projector;
+pub mod reconcile;
 pub mod redis;
 pub mod relay;
 pub mod retention;

@@ -113,6 +113,11 @@ pub const OPEN_INSERT_LOOK_GAP: Duration = Duration::from_millis(100);
 /// Last events of the outbox among which such numbers are looked for.
 pub const STEADY_HEAD_EVENTS: usize = 1_000;
 
+/// Differences that one comparison keeps; more are only counted, and found by the next one.
+pub const RECONCILE_DIFFERENCES_MAX: usize = 100_000;
+/// Differences that one transaction repairs.
+pub const RECONCILE_REPAIR_BATCH: usize = 500;
+
 /// Rows that one transaction of the retention deletes.
 pub const RETENTION_BATCH_ROWS_MAX: usize = 5_000;
 

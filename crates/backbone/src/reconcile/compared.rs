@@ -1,0 +1,95 @@
+//! How a feature compares its projection with its facts, and repairs it.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+
+use crate::{
+    Conn, Db, EventIds, Result,
+    log::Log,
+    projector::{Generation, rebuild::Check},
+};
+
+/// A projection that can be compared with its facts.
+#[async_trait]
+pub trait Reconciled: Send + Sync + 'static {
+    /// The projector that maintains it.
+    fn projector(&self) -> &'static str;
+
+    /// Compares the live generation with the facts: by counts and checksums of shards first, then by the rows of
+    /// the shards that differ. Events are written and applied meanwhile: what is only on its way, or parked, is
+    /// no difference. One answer for each thing that is compared.
+    async fn compare(&self, comparison: &Comparison<'_>) -> Result<Vec<Compared>>;
+
+    /// Emits the events that put these differences right, in the transaction of `conn`; answers how many.
+    /// The differences are at most [`crate::limits::RECONCILE_REPAIR_BATCH`] of one call of
+    /// [`Reconciled::compare`]; some may have been put right since. It decides anew from facts, with the rows
+    /// of its keys locked as its commands do, so that the events' order is that of their versions.
+    async fn repair(&self, differences: &[Difference], ids: &EventIds, conn: Conn<'_>) -> Result<u64>;
+}
+
+/// What is to be compared.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    /// The database.
+    pub db: &'a Db,
+    /// The log.
+    pub log: &'a Log,
+    /// The generation that is live.
+    pub generation: Generation,
+    /// The name under which its positions and its parking lot are stored.
+    pub identity: &'a str,
+}
+
+impl Comparison<'_> {
+    /// Waits until the projector has dealt with all that is committed now; false when that takes too long, as it
+    /// does while the projector or the relay is down.
+    pub async fn settle(&self) -> Result<bool> {
+        let Self { db, log, generation, identity } = *self;
+        Check { db, log, generation, identity }.settle().await
+    }
+}
+
+/// What one comparison found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// What was compared, such as `relation.mirror`.
+    pub check: &'static str,
+    /// Shards whose counts and checksums were compared.
+    pub shards: u64,
+    /// Those that differed, whose rows were compared then.
+    pub shards_differing: u64,
+    /// Facts that the sums were over.
+    pub rows: u64,
+    /// Rows that differ only because events are on their way to the projector, are parked, or changed at each look.
+    pub lagging: u64,
+    /// How many differences of each kind there are.
+    pub kinds: BTreeMap<&'static str, u64>,
+    /// The differences, at most [`crate::limits::RECONCILE_DIFFERENCES_MAX`].
+    pub differences: Vec<Difference>,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its kind in some words, as in [`Compared::kinds`].
+    pub kind: &'static str,
+    /// What it is about, in the words of its feature: a pair `17:42`, a user `17`.
+    pub subject: String,
+    /// What should be there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl Compared {
+    /// An empty result of one check.
+    pub fn of(check: &'static str) -> Self {
+        Self { check, ..Self::default() }
+    }
+
+    /// Differences of all kinds.
+    pub fn total(&self) -> u64 {
+        self.kinds.values().sum()
+    }
+}
