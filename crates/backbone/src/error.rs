@@ -56,6 +56,9 @@ pub enum Error {
         /// The projector whose key it is.
         projector: &'static str,
     },
+    /// A run of the reconciliation, or a repair, cannot be begun.
+    #[error("the reconciliation was refused")]
+    Reconcile(#[source] crate::reconcile::Refusal),
     /// The log no longer holds the events the projector would need next.
     #[error("projector `{projector}` needs offset {needed}, but the log starts at {earliest}")]
     HistoryMissing {

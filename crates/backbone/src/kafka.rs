@@ -5,9 +5,11 @@
 
 mod checkpoint;
 pub(crate) mod message;
+pub(crate) mod murmur2;
 pub(crate) mod peek;
 pub(crate) mod producer;
 pub(crate) mod progress;
+pub(crate) mod scan;
 pub mod topics;
 
 use std::collections::BTreeMap;

@@ -117,6 +117,36 @@ pub const STEADY_HEAD_EVENTS: usize = 1_000;
 pub const RECONCILE_DIFFERENCES_MAX: usize = 100_000;
 /// Differences that one transaction repairs.
 pub const RECONCILE_REPAIR_BATCH: usize = 500;
+/// Differences that one transaction stores.
+pub const RECONCILE_STORED_ROWS: usize = 2_000;
+/// Differences of each check that are shown with a run.
+pub const RECONCILE_EXAMPLES_MAX: usize = 20;
+/// Bytes of each text of a difference that is stored.
+pub const RECONCILE_TEXT_BYTES_MAX: usize = 500;
+/// Runs that are kept, the last ones.
+pub const RECONCILE_RUNS_KEPT: i64 = 100;
+/// How often a process looks whether a run is due, or asked for.
+pub const RECONCILE_LOOK_GAP: Duration = Duration::from_secs(1);
+/// How long the process that does a run keeps it without a word.
+pub const RECONCILE_LEASE_TIME: Duration = Duration::from_secs(15);
+/// Processes that may end while they do one run, before it has failed.
+pub const RECONCILE_TRIES_MAX: i64 = 3;
+/// Time after which a run that nobody does may be given up for another one.
+pub const RECONCILE_ABANDONED_TIME: Duration = Duration::from_secs(60);
+/// Age up to which the differences of a run are repaired: later ones are to be looked for first.
+pub const RECONCILE_REPAIR_AGE_MAX: Duration = Duration::from_hours(24);
+/// Times that a batch of repairs is tried while the database is in trouble.
+pub const RECONCILE_REPAIR_TRIES_MAX: u32 = 5;
+/// Time from the start of a process to the first run on schedule, where there never was one.
+pub const RECONCILE_FIRST_TIME: Duration = Duration::from_hours(1);
+/// Rows of the outbox that are read at once.
+pub const RECONCILE_PAGE_ROWS: i64 = 5_000;
+/// Rows of the outbox and records that are kept in memory, to compare them one by one.
+pub const RECONCILE_ROWS_MAX: u64 = 400_000;
+/// Times that outbox and log are read once more to compare rows; shards beyond that are only counted.
+pub const RECONCILE_SCANS_MAX: usize = 8;
+/// How much earlier than its window outbox and log are read: clocks and commits are not in exact order.
+pub const RECONCILE_WINDOW_MARGIN: Duration = Duration::from_mins(10);
 
 /// Rows that one transaction of the retention deletes.
 pub const RETENTION_BATCH_ROWS_MAX: usize = 5_000;
@@ -204,6 +234,8 @@ pub const KAFKA_POSITIONS_TIME_MAX: Duration = Duration::from_secs(2);
 pub const KAFKA_REBALANCE_TIME_MAX: Duration = Duration::from_secs(30);
 /// KiB that are fetched ahead for one partition.
 pub const KAFKA_QUEUE_KIB_MAX: u32 = 4_096;
+/// KiB that are fetched ahead, for each partition, by whoever reads topics once more.
+pub const KAFKA_SCAN_KIB_MAX: u32 = 4_096;
 /// Events after which a projector's position is told to Kafka again, as a hint for tools.
 pub const KAFKA_HINT_EVENTS_MIN: i64 = 1_000;
 /// Records of one batch of the relay.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidings_event::{Event, EventId, Timestamp};
 use tokio::sync::watch;
 
+pub(crate) use kafka::Noted;
 pub use kafka::{KafkaLog, Relayed};
 pub use part::{InvalidPart, Part};
 

@@ -2,14 +2,19 @@
 //!
 //! An event exists if and only if its fact committed, since both are rows of one transaction.
 
+use std::collections::HashSet;
+
 use serde_json::value::RawValue;
 use tidings_event::{Event, EventId, Metadata, Timestamp, cloudevents};
 
 use crate::{
-    Conn, Error, Result,
+    Conn, Db, Error, Result,
     db::{Row, Value},
-    limits::{EVENT_METADATA_BYTES_MAX, EVENT_PAYLOAD_BYTES_MAX, EVENT_TEXT_BYTES_MAX, PROJECTOR_BATCH_BYTES_MAX},
-    log::{Offset, Recorded},
+    limits::{
+        EVENT_METADATA_BYTES_MAX, EVENT_PAYLOAD_BYTES_MAX, EVENT_TEXT_BYTES_MAX, PROJECTOR_BATCH_BYTES_MAX,
+        RECONCILE_DIFFERENCES_MAX, RECONCILE_EXAMPLES_MAX, RECONCILE_WINDOW_MARGIN, STATEMENT_ROWS_MAX,
+    },
+    log::{Extent, Offset, Recorded},
     telemetry, trace,
 };
 
@@ -171,4 +176,75 @@ pub(crate) fn read_row(row: &Row) -> Result<Recorded> {
 
 fn malformed(reason: String) -> Error {
     Error::MalformedRow { table: "outbox", reason }
+}
+
+/// Where to read on from to see every event that occurred at `at` or later, and not all before them: times rise with
+/// the numbers, but for some minutes. Found by halving, since there is no index on the time.
+pub(crate) async fn first_since(db: &Db, at: Timestamp) -> Result<i64> {
+    let margin = i64::try_from(RECONCILE_WINDOW_MARGIN.as_millis()).unwrap_or(i64::MAX);
+    let at = at.0.saturating_sub(margin);
+    let mut tx = db.glance().await?;
+    let Extent { earliest, head } = crate::log::extent(&mut tx.conn()).await?;
+    let (mut low, mut high) = (earliest.0, head.0 + 1);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        let sql = "SELECT occurred_at FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 1";
+        let row = tx.conn().fetch_optional("looking for a moment", sql, vec![middle.into()]).await?;
+        let is_later = row.map_or(Ok(true), |row| row.int(0).map(|occurred| occurred >= at))?;
+        if is_later { high = middle } else { low = middle }
+    }
+    Ok(low)
+}
+
+/// Events after `after` that occurred before a time: how many, and the first of them.
+#[derive(Debug)]
+pub(crate) struct Old {
+    pub(crate) count: i64,
+    pub(crate) first: Vec<(String, Timestamp)>,
+}
+
+/// Looks for events after `after` that occurred before `late`, as far as counting them is cheap.
+pub(crate) async fn old_after(db: &Db, after: Offset, late: Timestamp) -> Result<Old> {
+    let rows_max = i64::try_from(RECONCILE_DIFFERENCES_MAX).unwrap_or(i64::MAX);
+    let examples_max = i64::try_from(RECONCILE_EXAMPLES_MAX).unwrap_or(i64::MAX);
+    let mut tx = db.read().await?;
+    let doing = "counting old events";
+    let sql = "SELECT COUNT(*) FROM (SELECT seq, occurred_at FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?) AS first \
+               WHERE occurred_at < ?";
+    let row = tx.conn().fetch_optional(doing, sql, vec![after.0.into(), rows_max.into(), late.0.into()]).await?;
+    let count = row.map_or(Ok(0), |row| row.int(0))?;
+    let sql = "SELECT event_id, occurred_at FROM outbox WHERE seq > ? AND occurred_at < ? ORDER BY seq LIMIT ?";
+    let args = vec![after.0.into(), late.0.into(), examples_max.into()];
+    let rows = if count > 0 { tx.conn().fetch(doing, sql, args).await? } else { Vec::new() };
+    let first = |row: &Row| Ok((id_text(&row.bytes(0)?), Timestamp(row.int(1)?)));
+    Ok(Old { count, first: rows.iter().map(first).collect::<Result<_>>()? })
+}
+
+/// An event's id as people write it; other bytes as they are.
+pub(crate) fn id_text(bytes: &[u8]) -> String {
+    let id: Result<[u8; 16], _> = bytes.try_into();
+    id.map_or_else(|_| format!("{bytes:02x?}"), |id| EventId::from_bytes(id).to_string())
+}
+
+/// Which of these ids are of events that the outbox holds.
+pub(crate) async fn having(db: &Db, ids: Vec<Vec<u8>>) -> Result<HashSet<Vec<u8>>> {
+    let mut found = HashSet::new();
+    let mut tx = db.glance().await?;
+    for part in ids.chunks(STATEMENT_ROWS_MAX) {
+        let places = vec!["?"; part.len()].join(",");
+        let sql = format!("SELECT event_id FROM outbox WHERE event_id IN ({places})");
+        let args = part.iter().map(|id| id.clone().into()).collect();
+        for row in tx.conn().fetch("looking for events", sql, args).await? {
+            found.insert(row.bytes(0)?);
+        }
+    }
+    Ok(found)
+}
+
+/// When the first event occurred that the outbox holds.
+pub(crate) async fn earliest_at(db: &Db) -> Result<Option<Timestamp>> {
+    let mut tx = db.glance().await?;
+    let sql = "SELECT occurred_at FROM outbox ORDER BY seq LIMIT 1";
+    let row = tx.conn().fetch_optional("reading the first event", sql, Vec::new()).await?;
+    row.map(|row| row.int(0).map(Timestamp)).transpose()
 }

@@ -187,6 +187,32 @@ pub(crate) fn relay_lease_held(is_held: bool) {
     gauge!("tidings_relay_lease_held").set(f64::from(is_held));
 }
 
+/// What a check of the last reconciliation found.
+pub(crate) fn reconciliation_found(check: &str, differences: u64, lagging: u64) {
+    gauge!("tidings_reconciliation_differences", "check" => check.to_owned()).set(differences as f64);
+    gauge!("tidings_reconciliation_lagging", "check" => check.to_owned()).set(lagging as f64);
+}
+
+/// How long ago the last whole reconciliation was done.
+pub(crate) fn reconciliation_age(seconds: f64) {
+    gauge!("tidings_reconciliation_age_seconds").set(seconds);
+}
+
+/// How often a reconciliation is due; 0 for never.
+pub(crate) fn reconciliation_every(seconds: f64) {
+    gauge!("tidings_reconciliation_every_seconds").set(seconds);
+}
+
+/// This process has done a reconciliation, with this outcome.
+pub(crate) fn reconciliation_ended(outcome: &'static str) {
+    counter!("tidings_reconciliation_runs_total", "outcome" => outcome).increment(1);
+}
+
+/// A repair has written events.
+pub(crate) fn reconciliation_repaired(events: u64) {
+    counter!("tidings_reconciliation_repaired_events_total").increment(events);
+}
+
 /// Spans were not handed over or not sent.
 pub fn spans_dropped(why: &'static str, spans: usize) {
     counter!("tidings_trace_spans_dropped_total", "why" => why).increment(spans as u64);

@@ -10,6 +10,7 @@ mod login_link;
 mod operator;
 mod parked;
 mod rebuild;
+mod reconcile;
 mod roles;
 mod table;
 mod token;
@@ -76,6 +77,8 @@ enum Command {
     /// Build a projection anew, beside the one that is read
     #[command(subcommand)]
     Rebuild(rebuild::RebuildCommand),
+    /// Compare what follows from facts with them, and put right what differs
+    Reconcile(reconcile::ReconcileArgs),
     /// Look at events
     #[command(subcommand)]
     Events(events::EventsCommand),
@@ -101,10 +104,11 @@ struct ServeArgs {
 }
 
 impl Cli {
-    /// The exit status of an error. For a verification, 1 means that it was done and found differences.
+    /// The exit status of an error. For a comparison, 1 means that it was done and found differences.
     pub fn failure(&self) -> ExitCode {
         match self.command {
             Command::Verify(_) => verify::COULD_NOT_VERIFY.into(),
+            Command::Reconcile(_) => reconcile::COULD_NOT_RECONCILE.into(),
             _ => ExitCode::FAILURE,
         }
     }
@@ -163,6 +167,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Verify(arguments) => return verify::run(&config, &arguments).await,
         Command::Lag(arguments) => lag::run(&config, &arguments).await?,
         Command::Rebuild(command) => rebuild::run(&config, command).await?,
+        Command::Reconcile(arguments) => return reconcile::run(&config, arguments).await,
         Command::Events(command) => events::run(&config, command).await?,
         Command::Parked(command) => parked::run(&config, command).await?,
         Command::Audit(arguments) => audit::run(&config, &arguments).await?,

@@ -14,7 +14,8 @@ pub use secret::{Address, Capability, Headers, Properties, Secret};
 pub use services::{Database, EventFormat, Kafka, Mode, Redis, Relay, RelayMode, RelayStart};
 pub use telemetry::Telemetry;
 pub use values::{
-    Audit, Auth, Config, Data, Events, Http, LogFormat, Logging, MissingHistory, ProjectorOptions, Rate, Relation,
+    Audit, Auth, Config, Data, Events, Http, LogFormat, Logging, MissingHistory, ProjectorOptions, Rate, Reconcile,
+    Relation,
 };
 
 use crate::{Error, Result};

@@ -24,6 +24,7 @@ mod parking;
 mod problem;
 mod process;
 mod rebuild;
+mod reconciliation;
 mod relation;
 mod request_id;
 mod router;

@@ -10,6 +10,7 @@
 //! - [`ledgers`]: what writes.
 //! - [`load`]: many follows through the ledgers; [`follows_csv`] reads them from a file.
 //! - [`rebuilds`]: projections built anew, as operators ask for and see them.
+//! - [`reconciliations`]: what follows from facts compared with them, as operators see it.
 //! - [`auth`]: who is asking.
 //! - [`http`]: the routes.
 //! - [`serve`]: the server, started and ended in order.
@@ -27,6 +28,7 @@ pub mod http;
 pub mod ledgers;
 pub mod load;
 pub mod rebuilds;
+pub mod reconciliations;
 pub mod serve;
 pub mod store;
 pub mod telemetry;

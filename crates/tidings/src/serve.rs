@@ -24,7 +24,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
 pub use alone::relay_alone;
-pub use parts::projector_runtime;
+pub use parts::{projector_runtime, reconciler};
 pub use role::Role;
 pub use signals::cancel_on_signal;
 

@@ -21,7 +21,8 @@ pub struct Migration {
     pub mysql: &'static str,
 }
 
-/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations and rebuilds.
+/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations, rebuilds and
+/// reconciliations.
 pub const BACKBONE_MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -47,6 +48,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         name: "generation",
         sqlite: include_str!("../../../../migrations/sqlite/0005_generation.sql"),
         mysql: include_str!("../../../../migrations/mysql/0005_generation.sql"),
+    },
+    Migration {
+        version: 6,
+        name: "reconciliation",
+        sqlite: include_str!("../../../../migrations/sqlite/0006_reconciliation.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0006_reconciliation.sql"),
     },
 ];
 

@@ -2,6 +2,8 @@
 
 mod relayed;
 
+pub(crate) use relayed::Noted;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -86,7 +88,7 @@ impl KafkaLog {
         &self.options
     }
 
-    pub(super) fn db(&self) -> &Db {
+    pub(crate) fn db(&self) -> &Db {
         &self.db
     }
 
@@ -214,6 +216,15 @@ impl KafkaLog {
             let whole = seen.gaps().first().map_or(seen.max, |gap| gap.from.saturating_sub(1));
             Offset(i64::try_from(whole).unwrap_or(i64::MAX))
         }))
+    }
+
+    /// Which numbers of the outbox are in the log for certain, as relays have noted it.
+    pub(crate) async fn noted(&self) -> Result<Noted> {
+        if self.is_polled {
+            let published = self.left().await?.map_or(0, |(published, _)| published.0);
+            return Ok(Noted::up_to(published));
+        }
+        Ok(Noted::by(self.checkpoint().await?.as_ref()))
     }
 
     /// The number up to which polling relays have published everything, and what they have not; nothing

@@ -133,6 +133,33 @@ pub const METRICS: &[Metric] = &[
     ),
     Metric::counter("tidings_alerts_sent_total", &[], "Deaths of keys that the webhook of alerts has taken."),
     Metric::counter("tidings_alerts_failed_total", &[], "Times that it did not; they are told again."),
+    // Reconciliation
+    Metric::gauge(
+        "tidings_reconciliation_differences",
+        &["check"],
+        "Differences that each check of the last whole reconciliation found, whichever process did it.",
+    ),
+    Metric::gauge("tidings_reconciliation_lagging", &["check"], "What differed only because it was on its way."),
+    Metric::gauge(
+        "tidings_reconciliation_age_seconds",
+        &[],
+        "Time since the last whole reconciliation was done; since the first one began where none was.",
+    ),
+    Metric::gauge(
+        "tidings_reconciliation_every_seconds",
+        &[],
+        "Time from one reconciliation on schedule to the next, in processes that do them; 0 for none.",
+    ),
+    Metric::counter(
+        "tidings_reconciliation_runs_total",
+        &["outcome"],
+        "Reconciliations that this process has done: in all their parts (done), or not (failed).",
+    ),
+    Metric::counter(
+        "tidings_reconciliation_repaired_events_total",
+        &[],
+        "Events that repairs have written, in this process.",
+    ),
     // Traces
     Metric::counter("tidings_trace_spans_sent_total", &[], "Spans that a collector has taken."),
     Metric::counter(

@@ -45,6 +45,8 @@ pub struct Config {
     pub alerts: Alerts,
     /// What operators did, and how long it is kept.
     pub audit: Audit,
+    /// What follows from facts, compared with them.
+    pub reconcile: Reconcile,
     /// The follow graph.
     pub relation: Relation,
 }
@@ -178,6 +180,20 @@ pub struct Audit {
     pub retention_days: u32,
 }
 
+/// `[reconcile]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reconcile {
+    /// Time between two runs, in hours; 0 for none on schedule.
+    pub every_hours: u32,
+    /// Time from a commit to its being in the log after which that is a difference, in milliseconds.
+    pub relay_late_ms: u64,
+    /// How far back outbox and log are compared, in hours.
+    pub window_hours: u32,
+    /// A run on schedule with at most so many differences is repaired at once; 0 for none.
+    pub repair_max: u64,
+}
+
 /// `[relation]`
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -220,6 +236,7 @@ impl Config {
         between("rate.follow_per_second", config.rate.follow_per_second.into(), 1, COUNT_MAX)?;
         config.alerts.check()?;
         between("audit.retention_days", config.audit.retention_days.into(), 0, HOURS_MAX / 24)?;
+        config.reconcile.check()?;
         between("events.retention_hours", config.events.retention_hours.into(), 0, HOURS_MAX)?;
         between("relation.top_page_followers_min", config.relation.top_page_followers_min.into(), 1, u32::MAX.into())?;
         if config.data.dir.as_os_str().is_empty() {
@@ -278,6 +295,15 @@ impl ProjectorOptions {
         between("projector.retry_attempts", self.retry_attempts.into(), 1, COUNT_MAX)?;
         between("projector.retry_gap_ms", self.retry_gap_ms, 1, MS_MAX)?;
         between("projector.retry_gap_max_ms", self.retry_gap_max_ms, self.retry_gap_ms, MS_MAX)
+    }
+}
+
+impl Reconcile {
+    fn check(&self) -> Result<()> {
+        between("reconcile.every_hours", self.every_hours.into(), 0, HOURS_MAX)?;
+        between("reconcile.relay_late_ms", self.relay_late_ms, 1, MS_MAX)?;
+        between("reconcile.window_hours", self.window_hours.into(), 1, HOURS_MAX)?;
+        between("reconcile.repair_max", self.repair_max, 0, COUNT_MAX)
     }
 }
 

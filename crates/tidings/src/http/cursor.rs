@@ -32,6 +32,7 @@ pub(super) enum ListName {
     Parked,
     ParkedEvents,
     Audit,
+    Reconciliations,
 }
 
 impl ListName {
@@ -44,6 +45,7 @@ impl ListName {
             Self::Parked => 5,
             Self::ParkedEvents => 6,
             Self::Audit => 7,
+            Self::Reconciliations => 8,
         }
     }
 
@@ -51,7 +53,7 @@ impl ListName {
         match self {
             Self::Followings(user) | Self::Followers(user) => vec![user.get()],
             Self::Common(user, other) => vec![user.get(), other.get()],
-            Self::Events | Self::Parked | Self::ParkedEvents | Self::Audit => Vec::new(),
+            Self::Events | Self::Parked | Self::ParkedEvents | Self::Audit | Self::Reconciliations => Vec::new(),
         }
     }
 }

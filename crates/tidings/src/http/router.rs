@@ -16,7 +16,7 @@ use super::{
     edge::{self, Edge},
     flow, health, parking,
     problem::{Name, Problem},
-    rebuild, relation, scrape,
+    rebuild, reconciliation, relation, scrape,
     state::AppState,
     user,
 };
@@ -71,6 +71,9 @@ pub(super) fn declared() -> Vec<Declared> {
         api(Admin, routes!(rebuild::resume)),
         api(Admin, routes!(rebuild::switch)),
         api(Admin, routes!(rebuild::cancel)),
+        api(Admin, routes!(reconciliation::reconciliations, reconciliation::start)),
+        api(Admin, routes!(reconciliation::reconciliation)),
+        api(Admin, routes!(reconciliation::repair)),
         api(Admin, routes!(scrape::metrics)), // Open where `http.metrics_public` says so.
         // For everybody
         api(Open, routes!(health::live)),

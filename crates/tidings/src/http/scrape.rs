@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
-use tidings_backbone::{Clock, Db, Error, log::Log, projector, relay, trace};
+use tidings_backbone::{Clock, Db, Error, log::Log, projector, reconcile::Reconciliations, relay, trace};
 use tokio::{sync::Mutex, time::timeout};
 
 use super::{
@@ -48,6 +48,8 @@ pub struct Sources {
     pub ledgers: Option<Ledgers>,
     /// How far projectors are.
     pub projectors: Option<projector::Handle>,
+    /// What the last reconciliation found.
+    pub reconciliations: Option<Reconciliations>,
     /// The group of the relays whose lease is looked for; nothing where the log is the outbox.
     pub relay_group: Option<String>,
     /// Tells the time.
@@ -114,6 +116,9 @@ impl Sources {
 
     async fn measure_database(&self) {
         let answers = self.health.database_answers().await;
+        if let Some(reconciliations) = self.reconciliations.as_ref().filter(|_| answers) {
+            looked("reconciliation", async { reconciliations.publish_gauges().await.map(|()| true) }).await;
+        }
         let (Some(db), Some(group)) = (&self.db, &self.relay_group) else { return };
         if answers {
             let look = async { relay::publish_lease(&mut db.read().await?.conn(), group).await };

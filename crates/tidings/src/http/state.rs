@@ -5,7 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use tidings_backbone::{
     Clock, Db, EventIds,
     log::{Log, Offset},
-    projector, relay,
+    projector,
+    reconcile::Reconciliations,
+    relay,
     trace::Sampling,
 };
 use tidings_community::relation::{bucket::FollowBucket, counters::CounterReader, lists::Lists};
@@ -42,6 +44,8 @@ pub struct App {
     pub relay: Option<relay::Handle>,
     /// How far the projectors are.
     pub projectors: projector::Handle,
+    /// Runs of the reconciliation.
+    pub reconciliations: Reconciliations,
     /// The rate limit of follows.
     pub follow_bucket: FollowBucket,
     /// Reads counters, and checks some of them.

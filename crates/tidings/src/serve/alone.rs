@@ -57,6 +57,7 @@ async fn listening(
     let listening = Listening::begin(&mut http, readiness).await?;
     let health = Health::of_relay(readiness.clone(), relay.handle());
     let sources = Sources {
+        reconciliations: None,
         health: health.clone(),
         db: None,
         ledgers: None,

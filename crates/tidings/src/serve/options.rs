@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use tidings_backbone::{
     kafka::{self, topics::Purpose},
-    projector, retention,
+    projector, reconcile, retention,
 };
 use tidings_community::relation::{self, bucket};
 
@@ -40,6 +40,18 @@ pub(super) fn retention(config: &Config) -> retention::Options {
         keep_audit: (config.audit.retention_days > 0).then(|| 24 * HOUR * config.audit.retention_days),
         round_gap: RETENTION_GAP,
         projectors: vec![relation::projection::NAME],
+    }
+}
+
+pub(super) fn reconcile(config: &Config) -> reconcile::Options {
+    let options = &config.reconcile;
+    reconcile::Options {
+        every: (options.every_hours > 0).then(|| HOUR * options.every_hours),
+        relay_late: Duration::from_millis(options.relay_late_ms),
+        window: HOUR * options.window_hours,
+        repair_max: options.repair_max,
+        event_types: tidings_event::payload::known_types().collect(),
+        ..reconcile::Options::default()
     }
 }
 

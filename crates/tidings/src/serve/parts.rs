@@ -6,6 +6,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tidings_backbone::{
     log::{Log, Offset},
     projector::{self, Projector, Runtime},
+    reconcile::{Reconciled, Reconciler},
     relay::Relay,
     trace::Sampling,
 };
@@ -35,6 +36,17 @@ pub fn projector_runtime(store: &Store, config: &Config) -> Runtime {
         .with(relation, options::projector(config))
 }
 
+/// Compares the projections of this product with their facts, and the outbox with the log.
+pub fn reconciler(store: &Store, config: &Config) -> Reconciler {
+    let (db, clock, ids) = (store.db.clone(), store.clock.clone(), store.ids.clone());
+    Reconciler::new(db, store.log(), clock, ids, reconciled(store), options::reconcile(config))
+}
+
+/// What can be compared and repaired.
+fn reconciled(_store: &Store) -> Vec<Arc<dyn Reconciled>> {
+    Vec::new()
+}
+
 /// Starts what is behind the API of a process of this role.
 pub(super) async fn start_server(
     role: Role,
@@ -46,11 +58,11 @@ pub(super) async fn start_server(
 ) -> Result<(AppState, Parts)> {
     let runtime = projector_runtime(&store, &config);
     let baseline = baseline(&store, &runtime).await?;
-    let relay = relay(role, &store, &config)?;
+    let (relay, reconciler) = (relay(role, &store, &config)?, reconciler(&store, &config));
     let (ledgers, running_ledgers) = Ledgers::start(&store);
     let clock = store.clock.clone();
     let health = Health::new(readiness, store.log(), false).with_relay(relay.as_ref().map(Relay::handle));
-    let sources = sources(&store, &config, &health, runtime.handle());
+    let sources = sources(&store, &config, &health, runtime.handle(), &reconciler);
     let scrape = Scrape::new(metrics.clone(), Sources { ledgers: Some(ledgers.clone()), ..sources });
     telemetry::build_info(config.mode().name(), role.name());
     telemetry::limits(config.http.requests_in_flight_max, config.http.connections_max);
@@ -62,6 +74,7 @@ pub(super) async fn start_server(
         baseline,
         relay: relay.as_ref().map(Relay::handle),
         projectors: runtime.handle(),
+        reconciliations: reconciler.control(),
         follow_bucket: follow_bucket(&store, &config),
         counters: counters(&store, &config),
         lists: lists(&store, &config),
@@ -82,6 +95,7 @@ pub(super) async fn start_server(
     parts.start_retention(&store, &app.config);
     parts.start_alerts(role, &store, &app.config)?;
     parts.background.push(tokio::spawn(prepare_key(Arc::clone(&app))));
+    parts.start_reconciler(role, reconciler);
     parts.start_work(role, &log, runtime, relay);
     Ok((app, parts))
 }
@@ -95,9 +109,9 @@ pub(super) fn start_worker(
     readiness: Readiness,
 ) -> Result<(Ops, Parts)> {
     let runtime = projector_runtime(&store, config);
-    let relay = relay(role, &store, config)?;
+    let (relay, reconciler) = (relay(role, &store, config)?, reconciler(&store, config));
     let health = Health::new(readiness, store.log(), true).with_relay(relay.as_ref().map(Relay::handle));
-    let sources = sources(&store, config, &health, runtime.handle());
+    let sources = sources(&store, config, &health, runtime.handle(), &reconciler);
     telemetry::build_info(config.mode().name(), role.name());
     let ops = Ops {
         scrape: Scrape::new(metrics.clone(), sources),
@@ -107,18 +121,26 @@ pub(super) fn start_worker(
     };
     let (log, mut parts) = (store.log(), Parts::new(Some(store.clone()), metrics));
     parts.start_alerts(role, &store, config)?;
+    parts.start_reconciler(role, reconciler);
     parts.start_work(role, &log, runtime, relay);
     Ok((ops, parts))
 }
 
 /// What the metrics are measured at.
-fn sources(store: &Store, config: &Config, health: &Health, projectors: projector::Handle) -> Sources {
+fn sources(
+    store: &Store,
+    config: &Config,
+    health: &Health,
+    projectors: projector::Handle,
+    reconciler: &Reconciler,
+) -> Sources {
     Sources {
         health: health.clone(),
         db: Some(store.db.clone()),
         ledgers: None,
         // Told by relays too: all who could apply anything may be dead.
         projectors: Some(projectors),
+        reconciliations: Some(reconciler.control()),
         relay_group: (config.mode() == Mode::Distributed).then(|| config.relay_group().to_owned()),
         clock: store.clock.clone(),
     }

@@ -8,6 +8,7 @@ use tidings_backbone::{
     kafka::topics,
     log::{KafkaLog, Log, Offset},
     projector::Runtime,
+    reconcile::Reconciler,
     relay::Relay,
     retention::Retention,
 };
@@ -72,6 +73,13 @@ impl Parts {
             self.background.push(tokio::spawn(alerts.run(self.shutdown.clone())));
         }
         Ok(())
+    }
+
+    /// Starts what compares projections with their facts, where projectors run.
+    pub(super) fn start_reconciler(&mut self, role: Role, reconciler: Reconciler) {
+        if role.has_projectors() {
+            self.background.push(tokio::spawn(reconciler.run(self.shutdown.clone())));
+        }
     }
 
     /// Starts what the role does behind the facts, each once the log is there.

@@ -16,6 +16,29 @@ pub(super) fn seen(checkpoint: &Checkpoint) -> Option<&Seen> {
     checkpoint.tables.first().map(|table| &table.seen)
 }
 
+/// Which numbers of the outbox are in the log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noted {
+    up_to: i64,
+    seen: Option<Seen>,
+}
+
+impl Noted {
+    pub(super) fn up_to(number: i64) -> Self {
+        Self { up_to: number, seen: None }
+    }
+
+    pub(super) fn by(checkpoint: Option<&Checkpoint>) -> Self {
+        Self { up_to: 0, seen: checkpoint.and_then(seen).cloned() }
+    }
+
+    /// Whether it is there for certain.
+    pub(crate) fn has(&self, number: i64) -> bool {
+        let is_seen = |seen: &Seen| u64::try_from(number).is_ok_and(|number| seen.contains(number));
+        number <= self.up_to || self.seen.as_ref().is_some_and(is_seen)
+    }
+}
+
 /// The transactions that the server has executed, in its own words; empty where it does not tell.
 pub(super) async fn executed(conn: &mut Conn<'_>) -> Result<String> {
     let sql = match conn.engine() {

@@ -50,6 +50,7 @@ names! {
     HandleTaken "handle-taken" CONFLICT "The handle belongs to another user",
     UserExists "user-exists" CONFLICT "The id belongs to another user",
     RebuildRefused "rebuild-refused" CONFLICT "The rebuild cannot be done",
+    ReconciliationRefused "reconciliation-refused" CONFLICT "The reconciliation cannot be done",
     BodyTooLarge "body-too-large" PAYLOAD_TOO_LARGE "The body is too large",
     UriTooLong "uri-too-long" URI_TOO_LONG "The path and query are too long",
     UnsupportedMediaType "unsupported-media-type" UNSUPPORTED_MEDIA_TYPE "The body is of an unsupported type",

@@ -1,0 +1,251 @@
+//! What an operator may ask for: the command line and the admin API ask here alike.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use tidings_event::Timestamp;
+
+use super::{
+    Reconciled,
+    run::{RepairState, Run, State, Trigger},
+    store,
+};
+use crate::{
+    Clock, Conn, Db, Durability, Error, EventIds, Result,
+    audit::{self, Actor, Entry},
+    idempotency::{self, Answer, IdempotencyKey},
+    limits::RECONCILE_REPAIR_AGE_MAX,
+    telemetry,
+};
+
+/// Begins, shows and repairs runs, whichever process does them. Cheap to clone.
+#[derive(Clone)]
+pub struct Reconciliations {
+    db: Db,
+    clock: Clock,
+    ids: EventIds,
+    projectors: Arc<[&'static str]>,
+}
+
+/// Why an operator's wish is not followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No feature compares the projection of this projector.
+    #[error("no projection of a projector of this name is compared")]
+    UnknownProjector,
+    /// There is no such run.
+    #[error("there is no such run")]
+    UnknownRun,
+    /// Another one is being done or repaired.
+    #[error("another one is under way ({id})")]
+    UnderWay {
+        /// Which one.
+        id: String,
+    },
+    /// It found nothing that events can put right, or a later run looked again.
+    #[error("there is nothing to repair of this run")]
+    NothingToRepair,
+    /// What it found may be otherwise by now.
+    #[error("this run is too old; run another one first")]
+    TooOld,
+    /// The idempotency key belongs to another request.
+    #[error("the idempotency key belongs to another request")]
+    KeyReused,
+}
+
+impl Reconciliations {
+    /// For the projections that are compared here. Ids of runs are made by `ids`.
+    pub fn new(db: Db, clock: Clock, ids: EventIds, reconciled: &[Arc<dyn Reconciled>]) -> Self {
+        let projectors = reconciled.iter().map(|reconciled| reconciled.projector()).collect();
+        Self { db, clock, ids, projectors }
+    }
+
+    /// The runs before `before`, the newest first.
+    pub async fn list(&self, before: Option<i64>, limit: usize) -> Result<Vec<Run>> {
+        let mut tx = self.db.read().await?;
+        store::list(&mut tx.conn(), before, limit).await
+    }
+
+    /// A run.
+    pub async fn find(&self, id: &str) -> Result<Option<Run>> {
+        let mut tx = self.db.read().await?;
+        store::find(&mut tx.conn(), id).await
+    }
+
+    /// Asks for a run, in the name of `actor`, of one projector alone if one is named. A process that runs projectors
+    /// does it within some seconds. The same `key` once more is answered with the run that it began.
+    ///
+    /// # Errors
+    /// [`Error::Reconcile`] when another one is under way.
+    pub async fn start(&self, projector: Option<&str>, actor: &Actor, key: Option<&IdempotencyKey>) -> Result<Run> {
+        if projector.is_some_and(|projector| !self.projectors.contains(&projector)) {
+            return Err(Error::Reconcile(Refusal::UnknownProjector));
+        }
+        let mut tx = self.db.write(Durability::Full).await?;
+        if let Some(key) = key
+            && let Some(run) = answered(&mut tx.conn(), key).await?
+        {
+            tx.rollback().await?;
+            return Ok(run);
+        }
+        let run = self.begin(&mut tx.conn(), Trigger::Operator, Some(actor), projector).await?;
+        if let Some(key) = key {
+            let answer: Answer<&str, ()> = Answer::Done(&run.id);
+            idempotency::store(&mut tx.conn(), &[(key, answer)], run.started_at).await?;
+        }
+        tx.commit().await?;
+        Ok(run)
+    }
+
+    /// Begins a run if the last one began so long ago; answers it.
+    pub(super) async fn start_if_due(&self, every: Duration, first_at: Timestamp) -> Result<Option<Run>> {
+        let every = i64::try_from(every.as_millis()).unwrap_or(i64::MAX);
+        let now = self.clock.now();
+        let is_due = |last: Option<&Run>| match last {
+            // A run of a clock that was ahead says nothing.
+            Some(last) => now.0.saturating_sub(last.started_at.0) >= every || last.started_at.0 > now.0 + every,
+            None => now >= first_at,
+        };
+        {
+            let mut tx = self.db.glance().await?;
+            if !is_due(store::last_before(&mut tx.conn(), i64::MAX).await?.as_ref()) {
+                return Ok(None);
+            }
+        }
+        let mut tx = self.db.write(Durability::Full).await?;
+        let run = match self.begin(&mut tx.conn(), Trigger::Schedule, None, None).await {
+            Err(Error::Reconcile(Refusal::UnderWay { .. })) => return tx.rollback().await.map(|()| None),
+            run => run?,
+        };
+        // Once ours is stored nobody else stores one: now it is seen whether somebody had just done so.
+        if !is_due(store::last_before(&mut tx.conn(), run.seq).await?.as_ref()) {
+            return tx.rollback().await.map(|()| None);
+        }
+        tx.commit().await?;
+        Ok(Some(run))
+    }
+
+    async fn begin(
+        &self,
+        conn: &mut Conn<'_>,
+        trigger: Trigger,
+        actor: Option<&Actor>,
+        projector: Option<&str>,
+    ) -> Result<Run> {
+        let now = self.clock.now();
+        make_room(conn, now).await?;
+        let id = self.ids.next(now).to_string();
+        match store::insert(conn, &id, trigger, actor.map(Actor::as_str), projector, now).await {
+            Err(error) if error.is_lost_race() => {
+                return Err(Error::Reconcile(Refusal::UnderWay { id: "just begun".to_owned() }));
+            }
+            inserted => inserted?,
+        }
+        let run = store::find(conn, &id).await?;
+        let run = run.ok_or_else(|| Error::Invariant { message: "a run went while it was begun".to_owned() })?;
+        store::remove_old(conn, run.seq).await?;
+        Ok(run)
+    }
+
+    /// Asks for the repair of what a run found, in the name of `actor`: by events, within some seconds.
+    ///
+    /// # Errors
+    /// [`Error::Reconcile`] when there is nothing to repair, the run is too old, or another one is under way.
+    pub async fn repair(&self, id: &str, actor: &Actor) -> Result<Run> {
+        let now = self.clock.now();
+        let mut tx = self.db.write(Durability::Full).await?;
+        make_room(&mut tx.conn(), now).await?;
+        let run = store::find_to_write(&mut tx.conn(), id).await?;
+        let run = run.ok_or(Error::Reconcile(Refusal::UnknownRun))?;
+        if run.state == State::Running || !matches!(run.repair.state, RepairState::Possible | RepairState::Failed) {
+            return Err(Error::Reconcile(Refusal::NothingToRepair));
+        }
+        let age_max = i64::try_from(RECONCILE_REPAIR_AGE_MAX.as_millis()).unwrap_or(i64::MAX);
+        if run.finished_at.is_none_or(|at| now.0 - at.0 > age_max) {
+            return Err(Error::Reconcile(Refusal::TooOld));
+        }
+        let sql = "UPDATE reconciliation SET active = 1, repair_state = 'running', repair_actor = ?, \
+                   repair_error = NULL, runner = '', runner_until = ?, tries = 0 WHERE seq = ?";
+        let args = vec![actor.as_str().into(), (now.0 - 1).into(), run.seq.into()];
+        match tx.conn().execute("asking for a repair", sql, args).await {
+            Err(error) if error.is_lost_race() => {
+                return Err(Error::Reconcile(Refusal::UnderWay { id: "just begun".to_owned() }));
+            }
+            changed => changed?,
+        };
+        let details = serde_json::json!({ "run": run.id, "differences": run.differences });
+        let entry = Entry {
+            actor,
+            action: "reconcile.repair",
+            projector: None,
+            key: None,
+            event_id: None,
+            reason: None,
+            details: details.to_string(),
+        };
+        audit::write(&mut tx.conn(), &entry, now).await?;
+        let run = store::find(&mut tx.conn(), id).await?.ok_or(Error::Reconcile(Refusal::UnknownRun))?;
+        tx.commit().await?;
+        Ok(run)
+    }
+
+    /// Publishes what the last run found and how old it is, whichever process did it; called when metrics are scraped.
+    pub async fn publish_gauges(&self) -> Result<()> {
+        let (whole, first) = {
+            let mut tx = self.db.read().await?;
+            (store::last_whole(&mut tx.conn()).await?, store::first(&mut tx.conn()).await?)
+        };
+        // Where none was ever done, it is as old as the first try.
+        let since = whole.as_ref().and_then(|run| run.finished_at).or(first.map(|run| run.started_at));
+        if let Some(since) = since {
+            telemetry::reconciliation_age((self.clock.now().0 - since.0).max(0) as f64 / 1_000.0);
+        }
+        for found in whole.iter().flat_map(|run| &run.checks) {
+            telemetry::reconciliation_found(&found.check, found.differences, found.lagging);
+        }
+        Ok(())
+    }
+}
+
+/// Gives up the run that is under way if nobody does it any more; else refuses.
+async fn make_room(conn: &mut Conn<'_>, now: Timestamp) -> Result<()> {
+    let Some(run) = store::active_to_write(conn).await? else { return Ok(()) };
+    if !run.is_abandoned(now) {
+        return Err(Error::Reconcile(Refusal::UnderWay { id: run.id }));
+    }
+    give_up(conn, &run, now, "nobody did it: a process with projectors must run").await
+}
+
+/// Ends what is under way of a run, as failed.
+pub(super) async fn give_up(conn: &mut Conn<'_>, run: &Run, now: Timestamp, why: &str) -> Result<()> {
+    let sql = match run.state {
+        State::Running => {
+            "UPDATE reconciliation SET active = NULL, state = 'failed', error = ?, finished_at = ? \
+             WHERE seq = ? AND active = 1"
+        }
+        State::Done | State::Failed => {
+            "UPDATE reconciliation SET active = NULL, repair_state = 'failed', repair_error = ?, repaired_at = ? \
+             WHERE seq = ? AND active = 1"
+        }
+    };
+    conn.execute("giving a reconciliation up", sql, vec![why.into(), now.0.into(), run.seq.into()]).await.map(drop)
+}
+
+/// The run that this key has begun, if it has.
+async fn answered(conn: &mut Conn<'_>, key: &IdempotencyKey) -> Result<Option<Run>> {
+    let mut stored = idempotency::find(conn, &[key]).await?;
+    let Some((fingerprint, answer)) = stored.remove(&(key.scope.clone(), key.key.clone())) else { return Ok(None) };
+    if fingerprint != key.fingerprint {
+        return Err(Error::Reconcile(Refusal::KeyReused));
+    }
+    let answer: Answer<String, ()> = serde_json::from_str(&answer).map_err(Error::json("reading an answer"))?;
+    match answer {
+        Answer::Done(id) => store::find(conn, &id).await?.ok_or(Error::Reconcile(Refusal::UnknownRun)).map(Some),
+        Answer::Refused(()) => Ok(None),
+    }
+}
+
+impl fmt::Debug for Reconciliations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconciliations").field("projectors", &self.projectors).finish_non_exhaustive()
+    }
+}

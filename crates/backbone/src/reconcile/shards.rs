@@ -1,0 +1,259 @@
+//! Whether the log holds what the outbox holds, over a window of time: by counts and checksums of shards first, then
+//! event by event in those that differ.
+//!
+//! A shard is the events of a part of the log whose ids fall into one bucket. Both sides are read in pages, and only
+//! sums are kept; of the shards that differ, some buckets at a time are read once more and compared by their ids. What
+//! relays have not noted as relayed is on its way. Each side was read after the log's ends were: a record that is in
+//! the log was committed before, and is found.
+
+mod rows;
+mod sums;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidings_event::Timestamp;
+
+use self::{
+    rows::Rows,
+    sums::{Sum, Sums},
+};
+use super::{Compared, Difference};
+use crate::{
+    Db, Result,
+    kafka::{
+        murmur2,
+        scan::{self, Ranges, Scanned},
+    },
+    limits::{RECONCILE_PAGE_ROWS, RECONCILE_ROWS_MAX, RECONCILE_SCANS_MAX, RECONCILE_WINDOW_MARGIN},
+    log::{KafkaLog, Log, Noted, Part},
+    outbox,
+};
+
+const UNSEEN: &str = "shard not compared";
+
+/// Events that occurred in it are compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub(super) from: Timestamp,
+    pub(super) until: Timestamp,
+}
+
+/// An event of the outbox, as far as it is compared.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    seq: i64,
+    id: [u8; 16],
+    /// Of what a record must have as well.
+    sum: u64,
+    part: u16,
+}
+
+/// What is read on both sides.
+struct Sides<'a> {
+    db: &'a Db,
+    log: &'a Log,
+    kafka: &'a KafkaLog,
+    parts: Vec<Part>,
+    window: Window,
+    first_seq: i64,
+}
+
+/// Where the log stands at a look, and what is certain to be in it.
+struct Look {
+    noted: Noted,
+    ranges: Ranges,
+}
+
+/// Compares the events of a window, of these types' topics.
+pub(super) async fn check(
+    db: &Db,
+    log: &Log,
+    kafka: &KafkaLog,
+    event_types: &[&str],
+    window: Window,
+) -> Result<(Compared, Option<String>)> {
+    let mut compared = Compared::of("log");
+    let (parts, first_seq) = (log.parts(event_types), outbox::first_since(db, window.from).await?);
+    let sides = Sides { db, log, kafka, parts, window, first_seq };
+    let look = sides.look().await?;
+    let in_log = sides.sum_log(&look).await?;
+    let (in_outbox, rows) = sides.sum_outbox().await?;
+    let (differing, shards) = in_outbox.differing(&in_log);
+    (compared.shards, compared.rows, compared.shards_differing) = (shards, rows, differing.len() as u64);
+    let mut unseen = 0;
+    for (number, group) in groups(&differing).into_iter().enumerate() {
+        if number >= RECONCILE_SCANS_MAX {
+            unseen += differing.keys().filter(|shard| group.contains(&shard.1)).count() as u64;
+            continue;
+        }
+        let look = sides.look().await?;
+        let records = sides.records(&look, &group).await?;
+        sides.compare(records, &look, &group, &mut compared).await?;
+    }
+    if unseen > 0 {
+        compared.kinds.insert(UNSEEN, unseen);
+    }
+    let note = (compared.total() > 0).then(|| {
+        "nothing repairs the log: `tidings rebuild start PROJECTOR --from facts` makes whole what lacks an event \
+         (docs/reconciliation.md)"
+            .to_owned()
+    });
+    Ok((compared, note))
+}
+
+/// Buckets that are compared at once, so that what is kept stays bounded: all shards of a bucket, since an event that
+/// is in the wrong part has the same.
+fn groups(differing: &BTreeMap<(u16, u8), u64>) -> Vec<BTreeSet<u8>> {
+    let mut weights: BTreeMap<u8, u64> = BTreeMap::new();
+    for ((_, bucket), rows) in differing {
+        *weights.entry(*bucket).or_default() += rows;
+    }
+    let mut groups: Vec<(BTreeSet<u8>, u64)> = Vec::new();
+    for (bucket, rows) in weights {
+        match groups.last_mut() {
+            Some((group, sum)) if *sum + rows <= RECONCILE_ROWS_MAX => {
+                group.insert(bucket);
+                *sum += rows;
+            }
+            _ => groups.push((BTreeSet::from([bucket]), rows)),
+        }
+    }
+    groups.into_iter().map(|(group, _)| group).collect()
+}
+
+impl Sides<'_> {
+    /// What is noted is asked for first: what it names is before the ends.
+    async fn look(&self) -> Result<Look> {
+        let noted = self.kafka.noted().await?;
+        let ends = self.log.ends(self.parts.iter().cloned().collect()).await?;
+        let margin = i64::try_from(RECONCILE_WINDOW_MARGIN.as_millis()).unwrap_or(i64::MAX);
+        let starts = self.log.before(&self.parts, Timestamp(self.window.from.0.saturating_sub(margin))).await?;
+        let range = |(part, end): (Part, crate::log::Offset)| {
+            let start = starts.get(&part).map_or(0, |start| start.0 + 1);
+            (part, (start, end.0))
+        };
+        Ok(Look { noted, ranges: ends.into_iter().map(range).collect() })
+    }
+
+    async fn sum_log(&self, look: &Look) -> Result<Sums> {
+        let (parts, window) = (self.parts.clone(), self.window);
+        let each = move |sums: &mut Sums, scanned: Scanned| {
+            if let Some(record) = rows::record(&parts, window, &scanned) {
+                sums.add(record.part, &record.id, record.sum);
+            }
+        };
+        scan::scan(self.kafka.options().clone(), look.ranges.clone(), Sums::new(self.parts.len()), each).await
+    }
+
+    async fn sum_outbox(&self) -> Result<(Sums, u64)> {
+        let (mut sums, mut rows, mut after) = (Sums::new(self.parts.len()), 0, self.first_seq - 1);
+        while let Some((page, last)) = self.page(after).await? {
+            rows += page.len() as u64;
+            page.iter().for_each(|row| sums.add(row.part, &row.id, row.sum));
+            after = last;
+        }
+        Ok((sums, rows))
+    }
+
+    /// The records of some buckets.
+    async fn records(&self, look: &Look, group: &BTreeSet<u8>) -> Result<Rows> {
+        let (parts, window, group) = (self.parts.clone(), self.window, group.clone());
+        let each = move |rows: &mut Rows, scanned: Scanned| {
+            if let Some(record) = rows::record(&parts, window, &scanned)
+                && group.contains(&Sum::bucket(&record.id))
+            {
+                rows.add(record, &scanned);
+            }
+        };
+        scan::scan(self.kafka.options().clone(), look.ranges.clone(), Rows::default(), each).await
+    }
+
+    /// Compares the events of some buckets with their records, one by one.
+    async fn compare(
+        &self,
+        mut records: Rows,
+        look: &Look,
+        group: &BTreeSet<u8>,
+        compared: &mut Compared,
+    ) -> Result<()> {
+        let mut after = self.first_seq - 1;
+        while let Some((page, last)) = self.page(after).await? {
+            for row in page.iter().filter(|row| group.contains(&Sum::bucket(&row.id))) {
+                let expected = self.parts[usize::from(row.part)].to_string();
+                match records.take(&row.id) {
+                    None if !look.noted.has(row.seq) => compared.lagging += 1,
+                    None => compared.push("record missing", || Difference {
+                        kind: "record missing".into(),
+                        subject: format!("event {}", outbox::id_text(&row.id)),
+                        expected,
+                        found: "no record".to_owned(),
+                    }),
+                    Some(found) => {
+                        let wrong = found.wrong(row, &self.parts);
+                        if let Some((kind, found)) = wrong {
+                            compared.push(kind, || Difference {
+                                kind: kind.into(),
+                                subject: format!("event {}", outbox::id_text(&row.id)),
+                                expected,
+                                found,
+                            });
+                        }
+                    }
+                }
+            }
+            after = last;
+        }
+        self.compare_foreign(records, compared).await
+    }
+
+    /// What is left are records whose event is not among those that were read: of another time, or of none at all.
+    async fn compare_foreign(&self, records: Rows, compared: &mut Compared) -> Result<()> {
+        let earliest = outbox::earliest_at(self.db).await?;
+        for (places, known) in records.left(self.db).await? {
+            // What retention has removed is not in the outbox any more.
+            let is_old = earliest.is_none_or(|earliest| places.occurred_at <= earliest);
+            if known || (is_old && places.is_event) {
+                continue;
+            }
+            let kind = if places.is_event { "record without event" } else { "record that is no event" };
+            compared.push(kind, || Difference {
+                kind: kind.into(),
+                subject: places.subject(),
+                expected: "nothing".to_owned(),
+                found: places.shown(&self.parts),
+            });
+        }
+        Ok(())
+    }
+
+    /// Some events of the outbox after a number that are compared, and the last number that was read.
+    async fn page(&self, after: i64) -> Result<Option<(Vec<Row>, i64)>> {
+        let sql = "SELECT seq, event_id, event_type, event_key, version, occurred_at FROM outbox WHERE seq > ? \
+                   ORDER BY seq LIMIT ?";
+        let found = {
+            let mut tx = self.db.glance().await?;
+            let args = vec![after.into(), RECONCILE_PAGE_ROWS.into()];
+            tx.conn().fetch("comparing the outbox with the log", sql, args).await?
+        };
+        let Some(last) = found.last().map(|row| row.int(0)).transpose()? else { return Ok(None) };
+        let partitions = self.kafka.options().partitions;
+        let mut rows = Vec::with_capacity(found.len());
+        for row in &found {
+            let occurred_at = Timestamp(row.int(5)?);
+            if occurred_at < self.window.from || occurred_at > self.window.until {
+                continue;
+            }
+            let (event_type, key) = (row.text(2)?, row.text(3)?);
+            let family = event_type.split('.').next().unwrap_or_default();
+            let topic = self.kafka.options().topic(family);
+            let number = murmur2::partition(key.as_bytes(), partitions);
+            let part = self.parts.iter().position(|part| *part.topic == *topic && part.number == number);
+            // Of types that nobody named here.
+            let Some(part) = part.and_then(|part| u16::try_from(part).ok()) else { continue };
+            let Ok(id) = <[u8; 16]>::try_from(row.bytes(1)?.as_slice()) else { continue };
+            let version = row.int(4)?;
+            rows.push(Row { seq: row.int(0)?, id, sum: Sum::of(&id, &event_type, &key, version), part });
+        }
+        Ok(Some((rows, last)))
+    }
+}
