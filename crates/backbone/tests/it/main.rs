@@ -12,6 +12,7 @@ mod parking;
 mod projector;
 mod proxy;
 mod rebuild;
+mod reconcile;
 mod redis;
 mod relay;
 mod retention;
