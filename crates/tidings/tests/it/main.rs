@@ -19,6 +19,7 @@ mod interleavings;
 mod paging;
 mod parked;
 mod rebuild;
+mod reconcile;
 mod roles;
 mod routes;
 mod telemetry;

@@ -168,7 +168,8 @@ async fn every_route_admits_those_it_is_for_and_nobody_else() {
         let (user_status, admin_status) = (call(&user, method, path).await, call(&admin, method, path).await);
         let refused = |answer: &Answer| answer.is_problem(403, "forbidden");
         // Where the one event asked for is not there, or no rebuild, the caller was admitted all the same.
-        let admitted = |answer: &Answer| assert!([200, 201, 202, 404, 409].contains(&answer.status), "{place}: {answer:?}");
+        let admitted =
+            |answer: &Answer| assert!([200, 201, 202, 404, 409].contains(&answer.status), "{place}: {answer:?}");
         match access {
             Access::Me => (admitted(&user_status), refused(&admin_status)),
             Access::Member => (admitted(&user_status), admitted(&admin_status)),
