@@ -68,7 +68,8 @@ async fn what_the_log_lacks_has_twice_or_has_from_elsewhere_is_found_exactly(eng
     // The relay has noted number 50: what is there now was never sent, and what was sent has no event any more.
     let sql = "INSERT INTO outbox (seq, event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, \
                version, occurred_at, payload, metadata) SELECT 50, 0x00112233445566778899aabbccddeeff, event_type, 1, \
-               aggregate_type, aggregate_id, event_key, version, occurred_at, payload, metadata FROM outbox WHERE seq = 49";
+               aggregate_type, aggregate_id, event_key, version, occurred_at, payload, metadata FROM outbox \
+               WHERE seq = 49";
     site.world.execute("DELETE FROM outbox WHERE seq = 50").await;
     site.world.execute(sql).await;
     site.world.execute("UPDATE outbox SET version = 1000 WHERE seq = 60").await;
