@@ -116,8 +116,12 @@ impl Sources {
 
     async fn measure_database(&self) {
         let answers = self.health.database_answers().await;
-        if let Some(reconciliations) = self.reconciliations.as_ref().filter(|_| answers) {
-            looked("reconciliation", async { reconciliations.publish_gauges().await.map(|()| true) }).await;
+        match &self.reconciliations {
+            Some(reconciliations) if answers => {
+                looked("reconciliation", async { reconciliations.publish_gauges().await.map(|()| true) }).await;
+            }
+            Some(_) => telemetry::measured("reconciliation", false),
+            None => {}
         }
         let (Some(db), Some(group)) = (&self.db, &self.relay_group) else { return };
         if answers {

@@ -30,7 +30,8 @@ pub(crate) const METRICS: &[Metric] = &[
     Metric::gauge(
         "tidings_measured",
         &["what"],
-        "Whether the gauges of the outbox, the projectors or the relay's lease were measured at this scrape; else \
+        "Whether the gauges of the outbox, the projectors, the relay's lease or the reconciliation were measured at \
+         this scrape; else \
          they show what was seen last, and its age goes on growing.",
     ),
     Metric::gauge("process_resident_memory_bytes", &[], "Memory in use."),
