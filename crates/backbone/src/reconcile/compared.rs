@@ -1,11 +1,13 @@
 //! How a feature compares its projection with its facts, and repairs it.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Conn, Db, EventIds, Result,
+    limits::RECONCILE_DIFFERENCES_MAX,
     log::Log,
     projector::{Generation, rebuild::Check},
 };
@@ -70,10 +72,10 @@ pub struct Compared {
 }
 
 /// One difference.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Its kind in some words, as in [`Compared::kinds`].
-    pub kind: &'static str,
+    /// Its kind in some words, as in [`Compared::kinds`]. Between a run and its repair it is stored as text.
+    pub kind: Cow<'static, str>,
     /// What it is about, in the words of its feature: a pair `17:42`, a user `17`.
     pub subject: String,
     /// What should be there.
@@ -86,6 +88,14 @@ impl Compared {
     /// An empty result of one check.
     pub fn of(check: &'static str) -> Self {
         Self { check, ..Self::default() }
+    }
+
+    /// Adds a difference: counts it, and keeps it while there is room.
+    pub fn push(&mut self, kind: &'static str, difference: impl FnOnce() -> Difference) {
+        *self.kinds.entry(kind).or_default() += 1;
+        if self.differences.len() < RECONCILE_DIFFERENCES_MAX {
+            self.differences.push(difference());
+        }
     }
 
     /// Differences of all kinds.
