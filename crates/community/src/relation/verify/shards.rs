@@ -75,24 +75,28 @@ pub(in crate::relation) async fn sums(conn: &mut Conn<'_>, generation: Generatio
 }
 
 /// A row's part of the checksum is the product of what tells the pair and what tells its state, so that what two
-/// rows have exchanged, or what one has too much and another too little, does not cancel out. No product and no sum
-/// of 2^32 rows leaves a BIGINT: each factor is below 2^31.
+/// rows have exchanged, or what one has too much and another too little, does not cancel out. Each number counts by
+/// its rests of two primes: those of one are the same for numbers that damage may well make of each other, such as 1
+/// and the greatest BIGINT. No product and no sum of 2^32 rows leaves a BIGINT: each factor is below 2^31.
 async fn sum(conn: &mut Conn<'_>, table: &str, of: &str, args: Vec<Value>) -> Result<BTreeMap<i64, Sum>> {
-    const PRIME: i64 = 2_147_483_647;
-    let mixed = |terms: &[(&str, i64)]| {
-        let terms: Vec<String> = terms.iter().map(|(column, by)| format!("({column} % {PRIME}) * {by}")).collect();
-        format!("(({}) % {PRIME})", terms.join(" + "))
+    let (prime, other) = (2_147_483_647_i64, 2_147_483_629_i64);
+    let mixed = |terms: &[(&str, [i64; 2])]| {
+        let term = |(column, by): &(&str, [i64; 2])| {
+            format!("({column} % {prime}) * {} + ({column} % {other}) * {}", by[0], by[1])
+        };
+        let terms: Vec<String> = terms.iter().map(term).collect();
+        format!("(({}) % {prime})", terms.join(" + "))
     };
-    let pair = mixed(&[("from_user_id", 402_653_189), ("to_user_id", 201_326_611)]);
+    let pair = mixed(&[("from_user_id", [201_326_611, 3_145_739]), ("to_user_id", [100_663_319, 1_572_869])]);
     let state = mixed(&[
-        ("rel_status", 100_663_319),
-        ("version", 50_331_653),
-        ("created_at", 25_165_843),
-        ("updated_at", 12_582_917),
+        ("rel_status", [50_331_653, 786_433]),
+        ("version", [25_165_843, 393_241]),
+        ("created_at", [12_582_917, 196_613]),
+        ("updated_at", [6_291_469, 98_317]),
     ]);
     let engine = conn.engine();
     let [active, checksum] =
-        ["SUM(rel_status <> 0)".to_owned(), format!("SUM((({pair} + 1) * ({state} + 1)) % {PRIME})")]
+        ["SUM(rel_status <> 0)".to_owned(), format!("SUM((({pair} + 1) * ({state} + 1)) % {prime})")]
             .map(|sum| engine.as_int(&sum));
     let sql = format!(
         "SELECT to_user_id % {SHARDS}, COUNT(*), {active}, {checksum} FROM {table} WHERE {of} \

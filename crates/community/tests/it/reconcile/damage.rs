@@ -97,7 +97,8 @@ async fn what_cancels_out_in_counts_is_found_by_checksums(engine: Engine) {
     assert_eq!((mirror.rows, mirror.shards, mirror.shards_differing), (5, 2, 0));
     // Rows of one shard exchange their states, or one has what the other lacks.
     for damage in [
-        "UPDATE follower SET created_at = created_at + CASE from_user_id WHEN 3 THEN 1 WHEN 4 THEN -1 ELSE 0 END",
+        "UPDATE follower SET created_at = created_at + CASE from_user_id WHEN 3 THEN 1 WHEN 4 THEN -1 ELSE 0 END \
+         WHERE to_user_id = 1",
         "UPDATE follower SET rel_status = 1 - rel_status, version = 3 - version WHERE to_user_id = 2",
     ] {
         assert!(world.tamper(damage, vec![]).await > 0);
