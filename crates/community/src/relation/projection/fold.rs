@@ -158,3 +158,30 @@ impl Folded {
         self.recounts.insert(user);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(version: i64, active: bool, restated: Option<Timestamp>) -> Step {
+        let users = [1, 2].map(|id| UserId::try_from(id).unwrap());
+        let pair = Pair { from: users[0], to: users[1] };
+        Step::Pair(PairStep { pair, version, active, since: Timestamp(version), at: Timestamp(90), restated })
+    }
+
+    #[test]
+    fn a_pair_that_is_stated_anew_is_the_newest_state_over_no_gap_and_is_counted_anew() {
+        let (first, again) = (Some(Timestamp(1)), step(9, true, Some(Timestamp(1))));
+        let folded = fold(&[step(1, true, None), again, again, step(5, false, first)], &BTreeMap::new());
+        assert_eq!((folded.gaps, folded.stale), (0, 2));
+        let row = Mirrored { active: true, version: 9, created_at: Timestamp(1), updated_at: Timestamp(9) };
+        assert_eq!(folded.rows.values().collect::<Vec<_>>(), [&row]);
+        assert_eq!(folded.recounts, folded.deltas.keys().copied().collect());
+        assert_eq!(folded.recounts.len(), 2);
+
+        // The next change is over no gap either; another one is.
+        let folded = fold(&[step(10, false, None), step(12, true, None)], &folded.rows);
+        assert_eq!((folded.gaps, folded.stale), (1, 0));
+        assert!(folded.recounts.is_empty());
+    }
+}
