@@ -53,4 +53,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../../migrations/sqlite/0103_generation.sql"),
         mysql: include_str!("../../../migrations/mysql/0103_generation.sql"),
     },
+    Migration {
+        version: 104,
+        name: "counter recount",
+        sqlite: include_str!("../../../migrations/sqlite/0104_counter_recount.sql"),
+        mysql: include_str!("../../../migrations/mysql/0104_counter_recount.sql"),
+    },
 ];

@@ -50,5 +50,14 @@ pub const VERIFY_STEP_ROWS: i64 = 20_000;
 pub const VERIFY_EXAMPLES_MAX: usize = 20;
 /// Pairs and users with differences that can be looked at again.
 pub const VERIFY_SUSPECTS_MAX: usize = 100_000;
+/// How often a reconciliation looks again at what differs and is not the same from look to look.
+pub const RECONCILE_LOOKS_MAX: usize = 12;
+/// The highest version that a pair is stated anew at. A damaged row with a higher one is left to a rebuild: from there,
+/// a pair could soon not change any more.
+pub const RESTATED_VERSION_MAX: i64 = i64::MAX / 2;
+/// Users of whom a reconciliation asks what Redis keeps.
+pub const RECONCILE_CACHE_USERS_MAX: usize = 8_192;
+/// Users whose kept lists and counters it compares.
+pub const RECONCILE_CACHE_SAMPLE_MAX: usize = 200;
 /// How often a rebuild looks again at pairs that differ, while their facts change from look to look.
 pub const REBUILD_LOOKS_MAX: usize = 30;

@@ -1,7 +1,8 @@
 //! The follow graph.
 //!
 //! Facts are rows of `following`, changed only by [`facts`]. Everything else follows from their
-//! events: the mirror `follower` and the counters, kept by [`projection`].
+//! events: the mirror `follower` and the counters, kept by [`projection`]. Whether they are what they must be,
+//! [`verify`] tells, and [`reconcile`] repairs what is not, by events again.
 //!
 //! | a reader wants | it is answered from |
 //! |---|---|
@@ -18,6 +19,7 @@ mod mirror;
 pub mod projection;
 pub mod read;
 mod rebuild;
+pub mod reconcile;
 pub mod status;
 pub mod top_page;
 pub mod verify;
@@ -29,7 +31,8 @@ use tidings_event::payload::InvalidId;
 use crate::UserId;
 
 /// The event types of the follow graph: all of family `relation`.
-pub const EVENT_TYPES: &[&str] = &["relation.followed", "relation.unfollowed"];
+pub const EVENT_TYPES: &[&str] =
+    &["relation.followed", "relation.unfollowed", "relation.restated", "relation.recount_requested"];
 
 /// A follower and the one who is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,7 +20,7 @@ pub struct Event {
     pub aggregate_id: String,
     /// The unit of order: all events of one key are applied in commit order.
     pub key: String,
-    /// Rises by one with each change of the aggregate, from 1.
+    /// Rises by one with each change of the aggregate, from 1; by more where it is stated anew to repair a projection.
     pub version: u64,
     /// When the fact changed.
     pub occurred_at: Timestamp,

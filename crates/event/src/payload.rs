@@ -11,7 +11,7 @@ use crate::{Error, Event};
 
 pub use account::Registered;
 pub use id::{Id, InvalidId};
-pub use relation::{Followed, Unfollowed};
+pub use relation::{Followed, RecountRequested, Restated, Unfollowed};
 
 /// A payload that knows the event type it belongs to.
 ///
@@ -61,7 +61,13 @@ pub fn known_types() -> impl Iterator<Item = &'static str> {
 }
 
 /// Every payload type of this crate. A new payload is added here.
-const KNOWN: &[(&str, u32)] = &[entry::<Registered>(), entry::<Followed>(), entry::<Unfollowed>()];
+const KNOWN: &[(&str, u32)] = &[
+    entry::<Registered>(),
+    entry::<Followed>(),
+    entry::<Unfollowed>(),
+    entry::<Restated>(),
+    entry::<RecountRequested>(),
+];
 
 const fn entry<P: Payload>() -> (&'static str, u32) {
     (P::EVENT_TYPE, P::SCHEMA_VERSION)

@@ -24,7 +24,7 @@ pub struct Outcome {
     pub changed: bool,
     /// Whether the follow holds now.
     pub following: bool,
-    /// How often the pair has changed.
+    /// How often the pair has changed: its version, unless it was stated anew.
     pub version: u64,
 }
 

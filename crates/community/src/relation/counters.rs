@@ -15,7 +15,7 @@ mod recount;
 mod seed;
 mod store;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tidings_backbone::{Conn, Result, db::Engine, projector::Generation};
 use tidings_event::Timestamp;
@@ -62,23 +62,35 @@ const CHANGES_FIRST_MAX: i64 = CHANGES_OF_A_GENERATION - (1 << 40);
 const RANGES_MAX: i64 = (1 << 11) - 1;
 
 /// Adds `deltas` to the counters of their users, on the transaction that has already changed the
-/// mirror: a counter that is recounted here must find the batch in it.
-pub(super) async fn add(conn: &mut Conn<'_>, generation: Generation, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+/// mirror: a counter that is recounted here must find the batch in it. Those of `recounts`, who have deltas too, are
+/// recounted in any case.
+pub(super) async fn add(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    deltas: &BTreeMap<UserId, Delta>,
+    recounts: &BTreeSet<UserId>,
+) -> Result<()> {
     match conn.engine() {
-        Engine::Sqlite => add_to_read(conn, generation, deltas).await,
-        Engine::Mysql | Engine::Mariadb => in_place::add(conn, generation, deltas).await,
+        Engine::Sqlite => add_to_read(conn, generation, deltas, recounts).await,
+        Engine::Mysql | Engine::Mariadb => in_place::add(conn, generation, deltas, recounts).await,
     }
 }
 
 /// Where one writer at a time works, what was read can be written back.
-async fn add_to_read(conn: &mut Conn<'_>, generation: Generation, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+async fn add_to_read(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    deltas: &BTreeMap<UserId, Delta>,
+    recounts: &BTreeSet<UserId>,
+) -> Result<()> {
     let of = Of::One(generation);
     let users: Vec<UserId> = deltas.keys().copied().collect();
     let stored = read_stored(conn, of, &users).await?;
     let mut values = HashMap::with_capacity(users.len());
     let mut uncounted = Vec::new();
     for (user, delta) in deltas {
-        match stored.get(user).and_then(|stored| summed(*user, stored, *delta)) {
+        let stored = stored.get(user).filter(|_| !recounts.contains(user));
+        match stored.and_then(|stored| summed(*user, stored, *delta)) {
             Some(counters) => {
                 values.insert(*user, counters);
             }

@@ -3,7 +3,7 @@
 //! A whole batch of commands costs one SELECT and one upsert for each chunk of pairs; what lies
 //! between is decided in memory, each command on the state that the one before it left.
 
-mod state;
+pub(super) mod state;
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ pub struct Outcome {
     pub changed: bool,
     /// Whether `from` follows `to` now.
     pub following: bool,
-    /// How often the pair has changed; 0 for one that never did.
+    /// Rises with each change of the pair; 0 for one that never changed.
     pub version: u64,
     /// Since when the follow holds; `None` when there is none.
     pub followed_at: Option<Timestamp>,

@@ -35,6 +35,7 @@
 
 mod counters;
 mod list;
+mod look;
 mod projector;
 mod refresh;
 
@@ -50,6 +51,7 @@ pub use projector::RefreshingProjector;
 
 pub(super) use counters::KeptCounters;
 pub(super) use list::{Found, Line, ListName};
+pub(super) use look::{Kept, KeptList};
 
 use crate::limits;
 
@@ -93,6 +95,8 @@ struct Shared {
     store_counters: Script,
     kept: Script,
     refresh: Script,
+    look: Script,
+    drop: Script,
 }
 
 impl Hot {
@@ -122,6 +126,8 @@ impl Hot {
             store_counters: Script::new(include_str!("lua/store_counters.lua")),
             kept: Script::new(include_str!("lua/kept.lua")),
             refresh: Script::new(include_str!("lua/refresh.lua")),
+            look: Script::new(include_str!("lua/look.lua")),
+            drop: Script::new(include_str!("lua/drop.lua")),
         }))
     }
 

@@ -163,7 +163,7 @@ async fn names_and_number(conn: &mut Conn<'_>, owner: UserId, users: &[UserId]) 
 }
 
 /// The first lines of a list, without names.
-async fn lines(conn: &mut Conn<'_>, name: ListName, owner: UserId, limit: usize) -> Result<Vec<Line>> {
+pub(super) async fn lines(conn: &mut Conn<'_>, name: ListName, owner: UserId, limit: usize) -> Result<Vec<Line>> {
     let (table, owner_column, other_column) = match name {
         ListName::Followers => ("follower", "to_user_id", "from_user_id"),
         ListName::Followings => ("following", "from_user_id", "to_user_id"),

@@ -64,7 +64,7 @@ async fn select(
 fn read_row(row: &Row) -> Result<(Pair, Mirrored)> {
     let pair = Pair { to: UserId::read(row, 0, "follower")?, from: UserId::read(row, 1, "follower")? };
     let mirrored = Mirrored {
-        active: row.int(2)? != 0,
+        active: row.int(2)? == 1,
         version: row.int(3)?,
         created_at: Timestamp(row.int(4)?),
         updated_at: Timestamp(row.int(5)?),
@@ -125,7 +125,8 @@ fn write_row(generation: Generation, (pair, mirrored): &(&Pair, &Mirrored)) -> [
 }
 
 fn upsert(engine: Engine) -> String {
-    let assignments = ["rel_status", "version", "updated_at"]
+    // created_at stays what it was, except where a pair is stated anew.
+    let assignments = ["rel_status", "version", "created_at", "updated_at"]
         .map(|column| format!("{column} = {}", engine.inserted(column)))
         .join(", ");
     let upsert = engine.on_conflict("generation, to_user_id, from_user_id", &assignments);

@@ -7,8 +7,11 @@
 //!   comes: dedup is bounded by the number of pairs and unbounded in time.
 //! - **Counters follow the mirror, not the events.** Only a row of the mirror that turns from
 //!   inactive to active, or back, moves a counter; so a repeated event cannot count twice.
+//! - **A repair counts anew.** Where a pair is stated anew ([`super::reconcile`]), the row was wrong, and whether
+//!   the counters had counted it nobody knows: both users are counted from the mirror, as is whoever a recount is
+//!   requested for.
 //!
-//! **A gap** (an event's version is two or more past its pair's) is applied, counted in
+//! **A gap** (the version of a follow or unfollow is two or more past its pair's) is applied, counted in
 //! `tidings_relation_version_gaps_total` and logged. Parking the key would be worse: payloads are
 //! self-contained, so the newer state is right whatever is missing before it, and a key parked for
 //! a gap could never be freed by a retry. A gap arises where history was given up on purpose: a
@@ -51,7 +54,7 @@ impl Projector for RelationProjector {
 
     async fn apply(&self, batch: &[Recorded], target: Target, mut conn: Conn<'_>) -> Result<(), ApplyError> {
         let folded = mirror_batch(batch, target.generation, &mut conn).await?;
-        counters::add(&mut conn, target.generation, &folded.deltas).await?;
+        counters::add(&mut conn, target.generation, &folded.deltas, &folded.recounts).await?;
         Ok(())
     }
 
@@ -79,7 +82,7 @@ pub(super) async fn mirror_batch(
 ) -> Result<Folded, ApplyError> {
     // All events are read before anything is written: an event at fault costs no work.
     let steps = batch.iter().map(Step::read).collect::<Result<Vec<_>, _>>()?;
-    let stored = mirror::read_to_write(conn, generation, &steps.iter().map(|step| step.pair).collect()).await?;
+    let stored = mirror::read_to_write(conn, generation, &steps.iter().filter_map(Step::pair).collect()).await?;
     let folded = fold::fold(&steps, &stored);
     mirror::write(conn, generation, &folded.rows, &stored).await?;
     telemetry::relation_version_gap(folded.gaps);

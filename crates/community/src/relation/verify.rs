@@ -13,11 +13,12 @@
 //!
 //! Memory: some 50 bytes for each pair with pending events and for each user in the graph.
 
-mod pairs;
-mod pending;
+pub(super) mod pairs;
+pub(super) mod pending;
 mod report;
-mod suspects;
-mod users;
+pub(super) mod shards;
+pub(super) mod suspects;
+pub(super) mod users;
 
 use tidings_backbone::{
     Db, Result, Tx,
@@ -30,7 +31,7 @@ pub use suspects::{Suspects, compare_again};
 
 pub(super) use suspects::look_again;
 
-use self::pending::Pending;
+use self::{pending::Pending, shards::Shards};
 use super::{EVENT_TYPES, projection};
 
 /// Compares the live generation once, where the outbox is the log: with the events taken back that are on
@@ -52,7 +53,7 @@ pub(super) async fn verify_generation(mut tx: Tx, generation: Generation) -> Res
     let parked = Pending::parked(&mut conn, &identity, &[Part::outbox()]).await?;
     let pending = parked.and_behind(&mut conn, position).await?;
     let mut report = Report::new(position, pending.events());
-    pairs::compare(&mut conn, generation, &pending, &mut report, None).await?;
+    pairs::compare(&mut conn, generation, &Shards::ALL, &pending, &mut report, None).await?;
     users::compare(&mut conn, generation, &pending, &mut report).await?;
     tx.rollback().await?;
     Ok(report)
@@ -75,8 +76,8 @@ pub(super) async fn compare_generation(mut tx: Tx, generation: Generation, log: 
     let identity = generation.identity(projection::NAME);
     let parked = Pending::parked(&mut conn, &identity, &log.parts(EVENT_TYPES)).await?;
     let (mut report, mut suspects) = (Report::new(Offset(0), parked.events()), Suspects::default());
-    pairs::compare(&mut conn, generation, &parked, &mut report, Some(&mut suspects)).await?;
-    users::compare_with_mirror(&mut conn, generation, &mut report).await?;
+    pairs::compare(&mut conn, generation, &Shards::ALL, &parked, &mut report, Some(&mut suspects)).await?;
+    users::compare_with_mirror(&mut conn, generation, &parked, &mut report).await?;
     tx.rollback().await?;
     Ok((report, suspects))
 }

@@ -39,7 +39,7 @@ pub(crate) struct HotWorld {
 }
 
 /// Fences that are gone at the next call, and counters that are never believed.
-const QUICK: Options = Options {
+pub(crate) const QUICK: Options = Options {
     list_entries_max: 1_000,
     keep_time: Duration::from_secs(600),
     fence_time: Duration::from_millis(1),

@@ -12,6 +12,7 @@ mod lists;
 mod model;
 mod projector;
 mod rebuild;
+mod reconcile;
 mod redis;
 mod registry;
 mod top_page;

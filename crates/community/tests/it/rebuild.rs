@@ -92,7 +92,7 @@ impl Building {
 }
 
 /// Rows of the mirror and counters of a generation.
-async fn built(world: &World, generation: i64) -> (Vec<Vec<i64>>, BTreeMap<i64, Vec<i64>>) {
+pub(crate) async fn built(world: &World, generation: i64) -> (Vec<Vec<i64>>, BTreeMap<i64, Vec<i64>>) {
     let sql = "SELECT to_user_id, from_user_id, rel_status, version, created_at, updated_at FROM follower \
                WHERE generation = ? ORDER BY to_user_id, from_user_id";
     let mirror = world.query(sql, vec![generation.into()]).await;

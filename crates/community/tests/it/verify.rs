@@ -140,7 +140,7 @@ async fn many_differences_are_all_counted_and_some_shown() {
 }
 
 /// Puts an event where the runtime puts the ones of a parked key.
-async fn park(world: &World, recorded: &Recorded) {
+pub(crate) async fn park(world: &World, recorded: &Recorded) {
     let event = cloudevents::json::encode(&recorded.event, "/tests").unwrap();
     let sql = "INSERT INTO parked_event (projector, part, event_key, log_offset, occurred_at, event) \
                VALUES ('relation', 'outbox/0', ?, ?, 0, ?)";

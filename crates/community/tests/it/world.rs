@@ -131,6 +131,13 @@ impl World {
         events
     }
 
+    /// The same as [`World::apply`], where it may fail for others who write at the same time.
+    pub(crate) async fn try_apply(&self, batch: &[Recorded]) -> Result<(), ApplyError> {
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        RelationProjector.apply(batch, FIRST, tx.conn()).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Applies events as one batch, without moving the position.
     pub(crate) async fn apply(&self, batch: &[Recorded]) -> Result<(), ApplyError> {
         let mut tx = self.db.write(Durability::Rebuildable).await.unwrap();

@@ -4,14 +4,14 @@ use std::error::Error as _;
 
 use tidings_event::{
     Error, Timestamp,
-    payload::{self, Followed, Payload, Registered, Unfollowed},
+    payload::{self, Followed, Payload, RecountRequested, Registered, Restated, Unfollowed},
 };
 
-use crate::samples::{MOMENT, followed, raw, registered, unfollowed};
+use crate::samples::{MOMENT, followed, raw, recount_requested, registered, restated, unfollowed};
 
 #[test]
 fn known_types_tell_their_newest_version() {
-    for event in [followed(), unfollowed(), registered()] {
+    for event in [followed(), unfollowed(), registered(), restated(), recount_requested()] {
         assert_eq!(payload::known(&event.event_type), Some(event.schema_version), "{}", event.event_type);
         assert!(event.event_type.starts_with(event.family()));
     }
@@ -26,6 +26,9 @@ fn each_payload_is_read_as_it_was_written() {
     assert_eq!((read.from.get(), read.to.get(), read.followed_at), (17, i64::MAX, MOMENT));
     let read = Unfollowed::read(&unfollowed()).unwrap();
     assert_eq!((read.followed_at, read.unfollowed_at), (MOMENT, Timestamp(MOMENT.0 + 60_000)));
+    let read = Restated::read(&restated()).unwrap();
+    assert_eq!((read.following, read.created_at, read.updated_at), (true, Timestamp(MOMENT.0 - 60_000), MOMENT));
+    assert_eq!(RecountRequested::read(&recount_requested()).unwrap().user.get(), 17);
     let read = Registered::read(&registered()).unwrap();
     assert_eq!((read.handle.as_str(), read.ordinal), ("小明🎈", u32::MAX));
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, value::RawValue};
 use tidings_event::{
     Event, EventId, Metadata, Timestamp, cloudevents,
-    payload::{Followed, Payload, Registered, Rest, Unfollowed},
+    payload::{Followed, Payload, RecountRequested, Registered, Rest, Restated, Unfollowed},
 };
 
 pub(crate) const SOURCE: &str = "/tidings";
@@ -55,6 +55,23 @@ pub(crate) fn unfollowed() -> Event {
         rest: Rest::new(),
     };
     event(&payload, ("relation", "17:42"), "17", 2)
+}
+
+pub(crate) fn restated() -> Event {
+    let payload = Restated {
+        from: 17.try_into().unwrap(),
+        to: 42.try_into().unwrap(),
+        following: true,
+        created_at: Timestamp(MOMENT.0 - 60_000),
+        updated_at: MOMENT,
+        rest: Rest::new(),
+    };
+    event(&payload, ("relation", "17:42"), "17", 3)
+}
+
+pub(crate) fn recount_requested() -> Event {
+    let payload = RecountRequested { user: 17.try_into().unwrap(), rest: Rest::new() };
+    event(&payload, ("counters", "17"), "17", 1)
 }
 
 pub(crate) fn registered() -> Event {

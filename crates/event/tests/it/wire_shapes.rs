@@ -3,7 +3,7 @@
 
 use tidings_event::{Event, cloudevents};
 
-use crate::samples::{SOURCE, assert_round_trips, followed, registered, unfollowed};
+use crate::samples::{SOURCE, assert_round_trips, followed, recount_requested, registered, restated, unfollowed};
 
 fn json(event: &Event) -> String {
     assert_round_trips(event);
@@ -100,6 +100,46 @@ fn unfollowed_in_json() {
 }
 
 #[test]
+fn restated_in_json() {
+    insta::assert_snapshot!(json(&restated()), @r#"
+    {"specversion":"1.0",
+    "id":"01a227ea-0223-75a5-a5a5-a5a5a5a5a5a5",
+    "source":"/tidings",
+    "type":"relation.restated",
+    "subject":"17:42",
+    "time":"2026-11-29T15:26:17.123Z",
+    "datacontenttype":"application/json",
+    "partitionkey":"17",
+    "sequence":"00000000000000000003",
+    "aggregatetype":"relation",
+    "schemaversion":1,
+    "data":{"from":"17",
+    "to":"42",
+    "following":true,
+    "created_at":1795965917123,
+    "updated_at":1795965977123}}
+    "#);
+}
+
+#[test]
+fn recount_requested_in_json() {
+    insta::assert_snapshot!(json(&recount_requested()), @r#"
+    {"specversion":"1.0",
+    "id":"01a227ea-0223-75a5-a5a5-a5a5a5a5a5a5",
+    "source":"/tidings",
+    "type":"relation.recount_requested",
+    "subject":"17",
+    "time":"2026-11-29T15:26:17.123Z",
+    "datacontenttype":"application/json",
+    "partitionkey":"17",
+    "sequence":"00000000000000000001",
+    "aggregatetype":"counters",
+    "schemaversion":1,
+    "data":{"user":"17"}}
+    "#);
+}
+
+#[test]
 fn registered_in_json() {
     insta::assert_snapshot!(json(&registered()), @r#"
     {"specversion":"1.0",
@@ -175,5 +215,41 @@ fn registered_in_protobuf() {
     5: {1: aggregatetype, 2: {3: account}}
     5: {1: schemaversion, 2: {2: 1}}
     7: {"user":"17","handle":"小明🎈","ordinal":4294967295}
+    "#);
+}
+
+#[test]
+fn restated_in_protobuf() {
+    insta::assert_snapshot!(protobuf(&restated()), @r#"
+    1: 01a227ea-0223-75a5-a5a5-a5a5a5a5a5a5
+    2: /tidings
+    3: 1.0
+    4: relation.restated
+    5: {1: subject, 2: {3: 17:42}}
+    5: {1: time, 2: {7: {1: 1795965977, 2: 123000000}}}
+    5: {1: datacontenttype, 2: {3: application/json}}
+    5: {1: partitionkey, 2: {3: 17}}
+    5: {1: sequence, 2: {3: 00000000000000000003}}
+    5: {1: aggregatetype, 2: {3: relation}}
+    5: {1: schemaversion, 2: {2: 1}}
+    7: {"from":"17","to":"42","following":true,"created_at":1795965917123,"updated_at":1795965977123}
+    "#);
+}
+
+#[test]
+fn recount_requested_in_protobuf() {
+    insta::assert_snapshot!(protobuf(&recount_requested()), @r#"
+    1: 01a227ea-0223-75a5-a5a5-a5a5a5a5a5a5
+    2: /tidings
+    3: 1.0
+    4: relation.recount_requested
+    5: {1: subject, 2: {3: 17}}
+    5: {1: time, 2: {7: {1: 1795965977, 2: 123000000}}}
+    5: {1: datacontenttype, 2: {3: application/json}}
+    5: {1: partitionkey, 2: {3: 17}}
+    5: {1: sequence, 2: {3: 00000000000000000001}}
+    5: {1: aggregatetype, 2: {3: counters}}
+    5: {1: schemaversion, 2: {2: 1}}
+    7: {"user":"17"}
     "#);
 }

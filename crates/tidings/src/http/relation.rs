@@ -43,7 +43,7 @@ pub(super) struct FollowState {
     following: bool,
     /// Whether this request changed that. Only then is there an event.
     changed: bool,
-    /// How often the pair has changed; 0 if never.
+    /// Rises with each change of the pair; 0 if it never changed.
     #[schema(example = 1)]
     version: u64,
     /// Since when the follow holds; null when there is none.

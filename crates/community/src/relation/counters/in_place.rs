@@ -12,7 +12,7 @@
 //! applied before the commit that it is of has become visible in its own database. So the facts that are being
 //! committed are waited for, and then counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidings_backbone::{
     Conn, Result,
@@ -31,8 +31,13 @@ use crate::{
 const INSERT: &str = "INSERT INTO user_counter \
      (generation, user_id, followings, followers, posts, likes_received, favorites_received, changes) VALUES";
 
-/// Adds `deltas` to the counters of their users.
-pub(super) async fn add(conn: &mut Conn<'_>, generation: Generation, deltas: &BTreeMap<UserId, Delta>) -> Result<()> {
+/// Adds `deltas` to the counters of their users, and counts those of `recounts` anew: their rows are locked by then.
+pub(super) async fn add(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    deltas: &BTreeMap<UserId, Delta>,
+    recounts: &BTreeSet<UserId>,
+) -> Result<()> {
     let row = |(user, delta): (&UserId, &Delta)| {
         // Whether the row is new shows in `changes`: it stays NULL until the row is counted.
         let (followings, followers) = (delta.followings.into(), delta.followers.into());
@@ -45,8 +50,12 @@ pub(super) async fn add(conn: &mut Conn<'_>, generation: Generation, deltas: &BT
     // A row counts twice when it was there.
     let any_new = written < 2 * deltas.len() as u64;
     let any_fell = deltas.values().any(|delta| delta.followings < 0 || delta.followers < 0);
+    let mut wrong = recounts.clone();
     if any_new || any_fell {
-        let wrong = find_wrong(conn, generation, deltas).await?;
+        wrong.extend(find_wrong(conn, generation, deltas).await?);
+    }
+    if !wrong.is_empty() {
+        let wrong: Vec<UserId> = wrong.into_iter().collect();
         count(conn, generation, &wrong, |user| deltas.get(&user).map(|delta| delta.first_changes(generation))).await?;
     }
     Ok(())
@@ -75,7 +84,6 @@ async fn find_wrong(
         }
         wrong.push(user);
     }
-    wrong.sort_unstable();
     Ok(wrong)
 }
 

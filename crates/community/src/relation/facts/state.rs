@@ -14,7 +14,7 @@ use crate::{Pair, UserId};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) active: bool,
-    /// How often the pair has changed.
+    /// Rises by one with each change of the pair, and by more where it is stated anew.
     pub(super) version: u64,
     /// When it last changed.
     pub(super) since: Timestamp,
@@ -98,7 +98,7 @@ impl States {
 /// other: whoever holds his row of the registry has his turn until the end of the transaction. So
 /// no two decide on the same state of a pair, and his events are in the outbox in the order in
 /// which they are committed.
-async fn keep_turn(conn: &mut Conn<'_>, followers: BTreeSet<UserId>) -> Result<()> {
+pub(in crate::relation) async fn keep_turn(conn: &mut Conn<'_>, followers: BTreeSet<UserId>) -> Result<()> {
     let for_update = match conn.engine() {
         // One writer at a time works.
         Engine::Sqlite => return Ok(()),

@@ -79,7 +79,7 @@ pub(super) fn encode(counters: Counters, changes: i64) -> [u8; VALUE_BYTES] {
 }
 
 /// Reads a value back, with its moment; `None` when it is truncated, too long, or not what was written.
-fn decode(value: &[u8]) -> Option<(Counters, i64)> {
+pub(super) fn decode(value: &[u8]) -> Option<(Counters, i64)> {
     let (value, asked_ms) = value.split_at_checked(VALUE_BYTES)?;
     let (body, checksum) = value.split_at(SLOTS_BYTES + 8);
     if crc32fast::hash(body).to_be_bytes() != checksum {
@@ -88,6 +88,11 @@ fn decode(value: &[u8]) -> Option<(Counters, i64)> {
     let slots = &body[..SLOTS_BYTES];
     let counters = Counters::decode(slots, crc32fast::hash(slots).into())?;
     Some((counters, i64::from_be_bytes(asked_ms.try_into().ok()?)))
+}
+
+/// The number of changes in a value that can be decoded.
+pub(super) fn changes_of(value: &[u8]) -> Option<i64> {
+    Some(i64::from_be_bytes(value.get(SLOTS_BYTES..SLOTS_BYTES + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ fn read_answer(answer: &[Vec<u8>], server: Server, token: [u8; 16]) -> Option<Fo
     }
 }
 
-fn number(text: &[u8]) -> Option<i64> {
+pub(super) fn number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -179,7 +179,7 @@ pub(super) fn member(user: UserId) -> [u8; 8] {
     user.get().to_be_bytes()
 }
 
-fn read_member(bytes: &[u8]) -> Option<UserId> {
+pub(super) fn read_member(bytes: &[u8]) -> Option<UserId> {
     UserId::try_from(i64::from_be_bytes(bytes.try_into().ok()?)).ok()
 }
 

@@ -122,7 +122,7 @@ async fn count(
         // Others may change a row until this transaction has; then it is one further than it was.
         Engine::Mysql | Engine::Mariadb => None,
     };
-    counters::add(conn, generation, &folded.deltas).await?;
+    counters::add(conn, generation, &folded.deltas, &folded.recounts).await?;
     let mut after = counters::read_stored(conn, of, &users).await?;
     let mut followers = by_followed(&folded.rows);
     let change = |user: UserId| {

@@ -55,7 +55,7 @@ impl Change {
 impl Hot {
     /// Those of `users` of whom anything is kept. Of the others there is nothing to bring up to date, and what is
     /// loaded of them from now on has its number from the database. Nobody, where Redis does not answer.
-    pub(super) async fn kept_of(&self, users: &[UserId]) -> Vec<UserId> {
+    pub(in crate::relation) async fn kept_of(&self, users: &[UserId]) -> Vec<UserId> {
         let mut kept = Vec::new();
         for users in users.chunks(limits::HOT_KEPT_USERS_MAX) {
             match self.try_kept_of(users).await {

@@ -15,6 +15,7 @@ use tidings_event::Timestamp;
 use super::{
     Kind, Report,
     pending::{Pending, PendingPair},
+    shards::Shards,
     suspects::Suspects,
 };
 use crate::{
@@ -26,32 +27,43 @@ use crate::{
     },
 };
 
-const SELECT_UNLIKE: &str = "SELECT f.from_user_id, f.to_user_id, f.rel_status, f.version, f.created_at, f.updated_at, \
-            m.rel_status, m.version, m.created_at, m.updated_at \
-     FROM following f \
-     LEFT JOIN follower m ON m.generation = ? AND m.to_user_id = f.to_user_id AND m.from_user_id = f.from_user_id \
-     WHERE f.id > ? AND f.id <= ? AND (m.version IS NULL OR m.version <> f.version \
-           OR m.rel_status <> f.rel_status OR m.created_at <> f.created_at OR m.updated_at <> f.updated_at)";
+fn select_unlike(within: &str) -> String {
+    format!(
+        "SELECT f.from_user_id, f.to_user_id, f.rel_status, f.version, f.created_at, f.updated_at, \
+                m.rel_status, m.version, m.created_at, m.updated_at \
+         FROM following f \
+         LEFT JOIN follower m ON m.generation = ? AND m.to_user_id = f.to_user_id AND m.from_user_id = f.from_user_id \
+         WHERE f.id > ? AND f.id <= ? AND (m.version IS NULL OR m.version <> f.version \
+               OR m.rel_status <> f.rel_status OR m.created_at <> f.created_at OR m.updated_at <> f.updated_at) {within}"
+    )
+}
 
-/// Compares every fact with its mirror row, and every mirror row with its fact. What differs goes to
+/// Compares the facts of `shards` with their mirror rows, and those mirror rows with their facts. What differs goes to
 /// `suspects` where there may be more on its way than `pending` knows of, and else into the report.
-pub(super) async fn compare(
+pub(in crate::relation) async fn compare(
     conn: &mut Conn<'_>,
     generation: Generation,
+    shards: &Shards,
     pending: &Pending,
     report: &mut Report,
     mut suspects: Option<&mut Suspects>,
 ) -> Result<()> {
-    let of = || vec![generation.0.into()];
-    report.facts = count(conn, "SELECT COUNT(*) FROM following", Vec::new()).await?;
-    report.mirror_rows = count(conn, "SELECT COUNT(*) FROM follower WHERE generation = ?", of()).await?;
-    let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following", Vec::new()).await?;
+    let of: Value = generation.0.into();
+    let within = shards.within("to_user_id");
+    // Nothing is excluded where nothing is named: `1 = 1` begins the conditions.
+    let sql = format!("SELECT COUNT(*) FROM following WHERE 1 = 1 {within}");
+    report.facts = count(conn, sql, shards.args()).await?;
+    let sql = format!("SELECT COUNT(*) FROM follower WHERE generation = ? {within}");
+    report.mirror_rows = count(conn, sql, [vec![of.clone()], shards.args()].concat()).await?;
+    let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following".to_owned(), Vec::new()).await?;
     let last = i64::try_from(last).unwrap_or(i64::MAX);
     let mut judged = HashSet::new();
     let mut without_row = 0;
     for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
-        let args = vec![generation.0.into(), start.into(), (start + VERIFY_STEP_ROWS).into()];
-        for row in conn.fetch("comparing facts with the mirror", SELECT_UNLIKE, args).await? {
+        let args = vec![of.clone(), start.into(), (start + VERIFY_STEP_ROWS).into()];
+        let args = [args, shards.args()].concat();
+        let sql = select_unlike(&shards.within("f.to_user_id"));
+        for row in conn.fetch("comparing facts with the mirror", sql, args).await? {
             let (pair, fact, found) = read(&row)?;
             without_row += u64::from(found.is_none());
             let pending = pending.get(pair);
@@ -68,11 +80,11 @@ pub(super) async fn compare(
     match suspects {
         Some(suspects) => {
             pending.iter().map(|(pair, _)| pair).filter(|pair| !judged.contains(pair)).for_each(|p| suspects.add(p));
-            find_extra(conn, generation, extra).await?.into_iter().for_each(|pair| suspects.add(pair));
+            find_extra(conn, generation, shards, extra).await?.into_iter().for_each(|pair| suspects.add(pair));
         }
         None => {
             judge_unchanged(conn, generation, pending, &judged, report).await?;
-            let found = find_extra(conn, generation, extra).await?;
+            let found = find_extra(conn, generation, shards, extra).await?;
             found.iter().for_each(|pair| report.add(Kind::MirrorExtra, pair, "no row", "a row"));
             report.count(Kind::MirrorExtra, extra.saturating_sub(found.len() as u64));
         }
@@ -81,7 +93,7 @@ pub(super) async fn compare(
 }
 
 /// Judges a pair that is looked at alone.
-pub(super) fn judge_alone(
+pub(in crate::relation) fn judge_alone(
     pair: Pair,
     fact: Option<Mirrored>,
     found: Option<Mirrored>,
@@ -100,6 +112,9 @@ fn judge(pair: Pair, fact: Mirrored, found: Option<Mirrored>, pending: Option<&P
     let Some(pending) = pending else {
         return compare_row(pair, Some(fact), found, false, report);
     };
+    if pending.is_repair_of(found.map_or(0, |found| found.version)) {
+        return;
+    }
     if i64::try_from(pending.last_version) != Ok(fact.version) {
         let expected = format!("version {}", fact.version);
         return report.add(Kind::EventWithoutFact, pair, expected, format!("version {}", pending.last_version));
@@ -162,18 +177,22 @@ fn compare_row(
 }
 
 /// Finds mirror rows whose pair has no fact; their number is known from the counts.
-async fn find_extra(conn: &mut Conn<'_>, generation: Generation, number: u64) -> Result<Vec<Pair>> {
+async fn find_extra(conn: &mut Conn<'_>, generation: Generation, shards: &Shards, number: u64) -> Result<Vec<Pair>> {
     if number == 0 {
         return Ok(Vec::new());
     }
-    let sql = "SELECT m.from_user_id, m.to_user_id FROM follower m \
-               LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
-               WHERE m.generation = ? AND f.id IS NULL LIMIT ?";
-    let args = vec![generation.0.into(), i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into()];
+    let sql = format!(
+        "SELECT m.from_user_id, m.to_user_id FROM follower m \
+         LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
+         WHERE m.generation = ? AND f.id IS NULL {} LIMIT ?",
+        shards.within("m.to_user_id")
+    );
+    let limit: Value = i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into();
+    let args = [vec![generation.0.into()], shards.args(), vec![limit]].concat();
     conn.fetch("looking for mirror rows without facts", sql, args).await?.iter().map(read_pair).collect()
 }
 
-async fn count(conn: &mut Conn<'_>, sql: &'static str, args: Vec<Value>) -> Result<u64> {
+async fn count(conn: &mut Conn<'_>, sql: String, args: Vec<Value>) -> Result<u64> {
     let row = conn.fetch_optional("counting rows", sql, args).await?;
     let number = row.map_or(Ok(0), |row| row.int(0))?;
     u64::try_from(number).map_err(|_| Error::Invariant { message: format!("a count is {number}") })
@@ -198,7 +217,8 @@ fn read_pair(row: &Row) -> Result<Pair> {
 
 fn read_state(row: &Row, first: usize) -> Result<Mirrored> {
     Ok(Mirrored {
-        active: row.int(first)? != 0,
+        // As those who count and list have it: whatever is not 1 is no follow.
+        active: row.int(first)? == 1,
         version: row.int(first + 1)?,
         created_at: Timestamp(row.int(first + 2)?),
         updated_at: Timestamp(row.int(first + 3)?),

@@ -1,6 +1,6 @@
 //! Events that the projection does not hold yet, by pair.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tidings_backbone::{
     Conn, Result,
@@ -9,39 +9,50 @@ use tidings_backbone::{
 };
 use tidings_event::{
     Timestamp,
-    payload::{Followed, Payload, Unfollowed},
+    payload::{Followed, Payload, RecountRequested, Restated, Unfollowed},
 };
 
-use crate::{Pair, relation::EVENT_TYPES};
+use crate::{Pair, UserId, relation::EVENT_TYPES};
 
 /// Events read at once.
 const STEP_EVENTS: usize = 5_000;
 
 /// The pending events of all pairs.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(in crate::relation) struct Pending {
     pairs: HashMap<Pair, PendingPair>,
+    recounts: HashSet<UserId>,
     events: u64,
 }
 
 /// The pending events of one pair, as far as they matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PendingPair {
+pub(in crate::relation) struct PendingPair {
     /// Version of the first; the projection must be at the one before.
     pub(super) first_version: u64,
     /// Whether the follow held before the first.
-    pub(super) held_before: bool,
+    pub(in crate::relation) held_before: bool,
     /// Since when the state before the first had been so, where the event tells.
     pub(super) since_before: Option<Timestamp>,
     /// Version of the last; the fact must be at it.
     pub(super) last_version: u64,
     /// Whether the follow holds after the last.
     pub(super) holds_after: bool,
+    /// Version of the last that states the pair anew: the repair of a row that was wrong, and may be wrong in
+    /// any way until then.
+    restated: Option<u64>,
+}
+
+impl PendingPair {
+    /// Whether a row at this version will be overwritten, whatever it says.
+    pub(super) fn is_repair_of(&self, version: i64) -> bool {
+        self.restated.is_some_and(|restated| i64::try_from(restated).is_ok_and(|restated| version < restated))
+    }
 }
 
 impl Pending {
     /// Reads what waits in the parking lot of a generation in these parts of the log.
-    pub(super) async fn parked(conn: &mut Conn<'_>, identity: &str, parts: &[Part]) -> Result<Self> {
+    pub(in crate::relation) async fn parked(conn: &mut Conn<'_>, identity: &str, parts: &[Part]) -> Result<Self> {
         let mut pending = Self::default();
         for part in parts {
             let mut last: Option<(String, Offset)> = None;
@@ -75,8 +86,13 @@ impl Pending {
         self.events
     }
 
-    pub(super) fn get(&self, pair: Pair) -> Option<&PendingPair> {
+    pub(in crate::relation) fn get(&self, pair: Pair) -> Option<&PendingPair> {
         self.pairs.get(&pair)
+    }
+
+    /// Whether the user's counters are going to be counted anew; until then they may be wrong in any way.
+    pub(in crate::relation) fn will_recount(&self, user: UserId) -> bool {
+        self.recounts.contains(&user)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Pair, &PendingPair)> {
@@ -90,16 +106,27 @@ impl Pending {
             return;
         }
         self.events += 1;
+        if event.event_type == RecountRequested::EVENT_TYPE {
+            self.recounts.extend(event.aggregate_id.parse::<UserId>());
+            return;
+        }
         let Ok(pair) = event.aggregate_id.parse::<Pair>() else { return };
-        let follows = event.event_type == Followed::EVENT_TYPE;
+        // It states what the fact was, and so does not change.
+        let restated = Restated::read(event).ok().map(|payload| payload.following);
+        let follows = restated.unwrap_or(event.event_type == Followed::EVENT_TYPE);
         let entry = self.pairs.entry(pair).or_insert_with(|| PendingPair {
             first_version: event.version,
-            held_before: !follows,
+            held_before: restated.unwrap_or(!follows),
             since_before: Unfollowed::read(event).ok().map(|payload| payload.followed_at),
             last_version: event.version,
             holds_after: follows,
+            restated: None,
         });
         entry.last_version = event.version;
         entry.holds_after = follows;
+        if event.event_type == Restated::EVENT_TYPE {
+            entry.restated = Some(event.version);
+            self.recounts.extend([pair.from, pair.to]);
+        }
     }
 }

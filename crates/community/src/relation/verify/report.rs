@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use tidings_backbone::log::Offset;
 
-use crate::limits::VERIFY_EXAMPLES_MAX;
+use crate::limits::{VERIFY_EXAMPLES_MAX, VERIFY_SUSPECTS_MAX};
 
 /// A kind of difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +32,22 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What it is, in some words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::MirrorMissing => "mirror row missing",
+            Self::MirrorExtra => "mirror row without fact",
+            Self::MirrorStatus => "mirror status",
+            Self::MirrorVersion => "mirror version",
+            Self::MirrorTime => "mirror time",
+            Self::EventWithoutFact => "pending event without fact",
+            Self::FollowerListLength => "follower list length",
+            Self::CounterMissing => "counters missing",
+            Self::CounterMalformed => "counters malformed",
+            Self::CounterValue => "counter value",
+        }
+    }
+
     /// Every kind, in the order of the report.
     pub const ALL: [Self; 10] = [
         Self::MirrorMissing,
@@ -49,18 +65,7 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::MirrorMissing => "mirror row missing",
-            Self::MirrorExtra => "mirror row without fact",
-            Self::MirrorStatus => "mirror status",
-            Self::MirrorVersion => "mirror version",
-            Self::MirrorTime => "mirror time",
-            Self::EventWithoutFact => "pending event without fact",
-            Self::FollowerListLength => "follower list length",
-            Self::CounterMissing => "counters missing",
-            Self::CounterMalformed => "counters malformed",
-            Self::CounterValue => "counter value",
-        })
+        f.write_str(self.text())
     }
 }
 
@@ -96,10 +101,11 @@ pub struct Report {
     pub examples: Vec<Difference>,
     /// Pairs that changed from look to look, so that nothing can be said of them.
     pub in_flight: u64,
+    examples_max: usize,
 }
 
 impl Report {
-    pub(super) fn new(position: Offset, pending_events: u64) -> Self {
+    pub(in crate::relation) fn new(position: Offset, pending_events: u64) -> Self {
         Self {
             position,
             pending_events,
@@ -109,7 +115,13 @@ impl Report {
             differences: BTreeMap::new(),
             examples: Vec::new(),
             in_flight: 0,
+            examples_max: VERIFY_EXAMPLES_MAX,
         }
+    }
+
+    /// The same, showing as many differences as can be looked at again.
+    pub(in crate::relation) fn showing_all(self) -> Self {
+        Self { examples_max: VERIFY_SUSPECTS_MAX, ..self }
     }
 
     /// Number of differences of all kinds.
@@ -130,7 +142,7 @@ impl Report {
         found: impl fmt::Display,
     ) {
         self.count(kind, 1);
-        if self.examples.len() < VERIFY_EXAMPLES_MAX {
+        if self.examples.len() < self.examples_max {
             let (subject, expected, found) = (subject.to_string(), expected.to_string(), found.to_string());
             self.examples.push(Difference { kind, subject, expected, found });
         }
@@ -139,7 +151,7 @@ impl Report {
     /// Adds the differences of a pair that was looked at alone.
     pub(super) fn absorb(&mut self, other: Self) {
         other.differences.into_iter().for_each(|(kind, number)| self.count(kind, number));
-        let room = VERIFY_EXAMPLES_MAX.saturating_sub(self.examples.len());
+        let room = self.examples_max.saturating_sub(self.examples.len());
         self.examples.extend(other.examples.into_iter().take(room));
     }
 

@@ -1,6 +1,6 @@
 //! Pairs that differed at one look and may be only on their way: looked at again, alone.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use tidings_backbone::{
     Conn, Db, Result, Tx,
@@ -40,6 +40,11 @@ impl Suspects {
     /// How many there are, those beyond the limit included.
     pub fn number(&self) -> u64 {
         self.pairs.len() as u64 + self.beyond
+    }
+
+    /// Those that can be looked at again.
+    pub(in crate::relation) fn pairs(&self) -> BTreeSet<Pair> {
+        self.pairs.keys().copied().collect()
     }
 
     pub(super) fn add(&mut self, pair: Pair) {
@@ -94,10 +99,15 @@ pub(in crate::relation) async fn look_again(
     Ok(left)
 }
 
-type States = BTreeMap<Pair, (Option<Mirrored>, Option<Mirrored>)>;
+/// What the facts say of each pair, and what the mirror.
+pub(in crate::relation) type States = BTreeMap<Pair, (Option<Mirrored>, Option<Mirrored>)>;
 
 /// What the facts and the mirror say of pairs.
-async fn read(conn: &mut Conn<'_>, generation: Generation, suspects: impl Iterator<Item = &Pair>) -> Result<States> {
+pub(in crate::relation) async fn read(
+    conn: &mut Conn<'_>,
+    generation: Generation,
+    suspects: impl Iterator<Item = &Pair>,
+) -> Result<States> {
     let rows: Vec<[Value; 2]> = suspects.map(|pair| [pair.from.into(), pair.to.into()]).collect();
     let sql = |input: &str| {
         format!(

@@ -1,0 +1,144 @@
+//! The events that put differences right.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidings_backbone::{
+    Conn, Error, EventIds, Result, db::Value, outbox, projector::generation::keep_live, reconcile::Difference,
+};
+use tidings_event::{
+    Event, Metadata, Timestamp,
+    payload::{Payload, RecountRequested, Rest, Restated},
+};
+
+use crate::{
+    Pair, UserId,
+    limits::RESTATED_VERSION_MAX,
+    relation::{
+        facts::state::keep_turn,
+        mirror::Mirrored,
+        projection,
+        verify::{Kind, suspects},
+    },
+};
+
+/// Of counters.
+const KINDS_OF_USERS: [Kind; 3] = [Kind::CounterMissing, Kind::CounterMalformed, Kind::CounterValue];
+
+/// Emits the events, and raises the versions that they have.
+pub(super) async fn repair(
+    differences: &[Difference],
+    at: Timestamp,
+    ids: &EventIds,
+    mut conn: Conn<'_>,
+) -> Result<u64> {
+    let pairs: BTreeSet<Pair> = differences.iter().filter_map(|difference| difference.subject.parse().ok()).collect();
+    let is_of_user = |difference: &&Difference| KINDS_OF_USERS.iter().any(|kind| kind.text() == difference.kind);
+    let users: BTreeSet<UserId> =
+        differences.iter().filter(is_of_user).filter_map(|difference| difference.subject.parse().ok()).collect();
+    // As for commands: until the commit nobody else decides for these keys.
+    keep_turn(&mut conn, pairs.iter().map(|pair| pair.from).chain(users.iter().copied()).collect()).await?;
+    let mut events = restate(&pairs, at, ids, &mut conn).await?;
+    events.extend(request_recounts(&users, at, ids, &mut conn).await?);
+    let number = events.len() as u64;
+    outbox::emit(conn, events).await?;
+    Ok(number)
+}
+
+/// States pairs anew whose mirror rows differ from their facts, above the versions of both.
+async fn restate(pairs: &BTreeSet<Pair>, at: Timestamp, ids: &EventIds, conn: &mut Conn<'_>) -> Result<Vec<Event>> {
+    if pairs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let generation = keep_live(conn, projection::NAME).await?;
+    let states = suspects::read(conn, generation, pairs.iter()).await?;
+    let (mut rows, mut events) = (Vec::with_capacity(states.len()), Vec::with_capacity(states.len()));
+    for (pair, (fact, found)) in states {
+        let Some(state) = stated(pair, fact, found, at) else { continue };
+        let Mirrored { active, version, created_at, updated_at } = state;
+        rows.push([
+            pair.from.into(),
+            pair.to.into(),
+            i64::from(active).into(),
+            version.into(),
+            created_at.0.into(),
+            updated_at.0.into(),
+        ]);
+        let (from, to) = (pair.from.into(), pair.to.into());
+        let payload = Restated { from, to, following: active, created_at, updated_at, rest: Rest::new() };
+        let aggregate = ("relation", pair.to_string());
+        events.push(event(&payload, aggregate, pair.from, version.unsigned_abs(), at, ids)?);
+    }
+    // Of a fact that is there, only the version.
+    let head = "INSERT INTO following (from_user_id, to_user_id, rel_status, version, created_at, updated_at) VALUES";
+    let version = format!("version = {}", conn.engine().inserted("version"));
+    let tail = conn.engine().on_conflict("from_user_id, to_user_id", &version);
+    conn.execute_rows("raising the versions of pairs", head, rows, &tail).await?;
+    Ok(events)
+}
+
+/// The state that is to be stated; `None` where there is nothing to put right.
+fn stated(pair: Pair, fact: Option<Mirrored>, found: Option<Mirrored>, at: Timestamp) -> Option<Mirrored> {
+    if fact == found {
+        return None;
+    }
+    let version = [fact, found].into_iter().flatten().map(|row| row.version).max().unwrap_or_default().max(0);
+    if version >= RESTATED_VERSION_MAX {
+        tracing::error!(%pair, version, "a version is too high to state the pair anew; rebuild the projection");
+        return None;
+    }
+    // A mirror row without a fact says nothing that is true.
+    let fact = fact.unwrap_or(Mirrored { active: false, version: 0, created_at: at, updated_at: at });
+    Some(Mirrored { version: version + 1, ..fact })
+}
+
+/// Asks for users to be counted anew. How often that was asked is the fact; it gives the version.
+async fn request_recounts(
+    users: &BTreeSet<UserId>,
+    at: Timestamp,
+    ids: &EventIds,
+    conn: &mut Conn<'_>,
+) -> Result<Vec<Event>> {
+    if users.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: Vec<[Value; 1]> = users.iter().map(|user| [(*user).into()]).collect();
+    let sql = |input: &str| format!("SELECT user_id, version FROM counter_recount WHERE user_id IN ({input})");
+    let mut versions: BTreeMap<UserId, i64> = users.iter().map(|user| (*user, 0)).collect();
+    for row in conn.fetch_rows("reading how often was recounted", sql, keys).await? {
+        versions.insert(UserId::read(&row, 0, "counter_recount")?, row.int(1)?);
+    }
+    let (mut rows, mut events) = (Vec::with_capacity(versions.len()), Vec::with_capacity(versions.len()));
+    for (user, version) in versions {
+        let version = version + 1;
+        rows.push([user.into(), version.into(), at.0.into()]);
+        let payload = RecountRequested { user: user.into(), rest: Rest::new() };
+        events.push(event(&payload, ("counters", user.to_string()), user, version.unsigned_abs(), at, ids)?);
+    }
+    let head = "INSERT INTO counter_recount (user_id, version, requested_at) VALUES";
+    let inserted = |column| format!("{column} = {}", conn.engine().inserted(column));
+    let tail = conn.engine().on_conflict("user_id", &["version", "requested_at"].map(inserted).join(", "));
+    conn.execute_rows("requesting recounts", head, rows, &tail).await?;
+    Ok(events)
+}
+
+fn event<P: Payload>(
+    payload: &P,
+    (aggregate_type, aggregate_id): (&str, String),
+    key: UserId,
+    version: u64,
+    at: Timestamp,
+    ids: &EventIds,
+) -> Result<Event> {
+    Ok(Event {
+        id: ids.next(at),
+        event_type: P::EVENT_TYPE.to_owned(),
+        schema_version: P::SCHEMA_VERSION,
+        aggregate_type: aggregate_type.to_owned(),
+        aggregate_id,
+        key: key.to_string(),
+        version,
+        occurred_at: at,
+        payload: payload.write().map_err(|source| Error::Json { doing: "writing a payload", source })?,
+        metadata: Metadata::default(),
+    })
+}

@@ -1,0 +1,8 @@
+-- Facts: how often a user's counters were asked to be counted anew, since they were found to differ. It is what
+-- the versions of these events come from.
+CREATE TABLE counter_recount (
+    user_id      BIGINT NOT NULL,
+    version      BIGINT NOT NULL,
+    requested_at BIGINT NOT NULL,
+    PRIMARY KEY (user_id)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
