@@ -11,7 +11,8 @@ use tidings_backbone::{
     trace::Sampling,
 };
 use tidings_community::relation::{
-    bucket::FollowBucket, counters::CounterReader, lists::Lists, projection::RelationProjector, top_page::TopPages,
+    bucket::FollowBucket, counters::CounterReader, lists::Lists, projection::RelationProjector,
+    reconcile::RelationReconciled, top_page::TopPages,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -43,8 +44,12 @@ pub fn reconciler(store: &Store, config: &Config) -> Reconciler {
 }
 
 /// What can be compared and repaired.
-fn reconciled(_store: &Store) -> Vec<Arc<dyn Reconciled>> {
-    Vec::new()
+fn reconciled(store: &Store) -> Vec<Arc<dyn Reconciled>> {
+    let relation = RelationReconciled::new(store.clock.clone());
+    vec![match &store.hot {
+        Some(hot) => Arc::new(relation.with_cache(hot.clone())),
+        None => Arc::new(relation),
+    }]
 }
 
 /// Starts what is behind the API of a process of this role.

@@ -20,6 +20,7 @@ mod paging;
 mod parked;
 mod rebuild;
 mod reconcile;
+mod reconcile_relation;
 mod roles;
 mod routes;
 mod telemetry;
