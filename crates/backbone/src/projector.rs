@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use crate::{Conn, Error, log::Recorded};
 
 pub use generation::{Generation, Target};
-pub(crate) use position::hold as hold_position;
+pub(crate) use position::{hold as hold_position, place};
 pub use position::{Position, position, positions};
 pub use retry::Gaps;
 pub use runtime::{MissingHistory, Options, Runtime};

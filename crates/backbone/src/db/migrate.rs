@@ -21,7 +21,7 @@ pub struct Migration {
     pub mysql: &'static str,
 }
 
-/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations and rebuilds.
+/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations, rebuilds and trails.
 pub const BACKBONE_MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -47,6 +47,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         name: "generation",
         sqlite: include_str!("../../../../migrations/sqlite/0005_generation.sql"),
         mysql: include_str!("../../../../migrations/mysql/0005_generation.sql"),
+    },
+    Migration {
+        version: 7,
+        name: "journey",
+        sqlite: include_str!("../../../../migrations/sqlite/0007_journey.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0007_journey.sql"),
     },
 ];
 
