@@ -16,9 +16,9 @@ use tokio::sync::watch;
 pub use kafka::{KafkaLog, Relayed};
 pub use part::{InvalidPart, Part};
 
+pub(crate) use crate::kafka::find::{Found, Since, Wanted};
 #[cfg(doc)]
 use crate::limits::{OPEN_INSERT_LOOK_GAP, OPEN_INSERT_LOOKS_MAX};
-pub(crate) use crate::kafka::find::{Found, Since, Wanted};
 use crate::{Db, Result, db::Engine, limits::STEADY_HEAD_EVENTS, outbox};
 
 /// Position of an event in a part of the log. In the outbox the first event has offset 1, in a

@@ -40,13 +40,7 @@ struct Parked {
 }
 
 /// Every projector that is known here or has a position.
-pub(super) async fn stages(
-    db: &Db,
-    log: &Log,
-    taken: &Taken,
-    event: &Event,
-    relayed: &Relayed,
-) -> Result<Vec<Stage>> {
+pub(super) async fn stages(db: &Db, log: &Log, taken: &Taken, event: &Event, relayed: &Relayed) -> Result<Vec<Stage>> {
     let mut tx = db.read().await?;
     let mut conn = tx.conn();
     let look = Look {
@@ -65,12 +59,7 @@ pub(super) async fn stages(
 
 impl Look<'_> {
     /// What became of it for one generation; nothing if it is no projector of this event's.
-    async fn stage(
-        &self,
-        conn: &mut Conn<'_>,
-        at_work: &AtWork,
-        types: Option<&[&str]>,
-    ) -> Result<Option<Stage>> {
+    async fn stage(&self, conn: &mut Conn<'_>, at_work: &AtWork, types: Option<&[&str]>) -> Result<Option<Stage>> {
         let AtWork { name, generation, is_live, identity } = at_work;
         let (name, generation, is_live) = (name.clone(), *generation, *is_live);
         let stage = move |state: State| Stage {

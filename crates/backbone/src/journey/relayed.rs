@@ -34,12 +34,8 @@ pub(super) async fn of(log: &Log, found: &Found) -> Relayed {
 
 async fn look(log: &KafkaLog, found: &Found) -> Result<Relayed> {
     let event = &found.event;
-    let wanted = |part: Part, since: Since| Wanted {
-        parts: vec![part],
-        since,
-        id: event.id,
-        key: Some(event.key.clone()),
-    };
+    let wanted =
+        |part: Part, since: Since| Wanted { parts: vec![part], since, id: event.id, key: Some(event.key.clone()) };
     if let Some(place) = &found.place {
         let mut appended_at = place.appended_at;
         if appended_at.is_none()

@@ -99,12 +99,7 @@ pub(super) async fn passed_at(
     Ok(Some(moment(conn, passed, owner, offset).await?.unwrap_or(since)))
 }
 
-async fn moment(
-    conn: &mut Conn<'_>,
-    sql: &'static str,
-    owner: Owner<'_>,
-    offset: Offset,
-) -> Result<Option<Timestamp>> {
+async fn moment(conn: &mut Conn<'_>, sql: &'static str, owner: Owner<'_>, offset: Offset) -> Result<Option<Timestamp>> {
     let args = vec![owner.projector.into(), owner.part.to_string().into(), offset.0.into()];
     let row = conn.fetch_optional("reading a trail", sql, args).await?;
     row.map(|row| row.int(0).map(Timestamp)).transpose()

@@ -66,7 +66,8 @@ async fn an_event_is_followed_from_its_request_to_its_projection_while_others_wr
     let world = Arc::new(World::start_with(options).await);
     world.register(1..=60).await;
     let stop = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (11..=30).map(|user| tokio::spawn(write(Arc::clone(&world), Arc::clone(&stop), user))).collect();
+    let writers: Vec<_> =
+        (11..=30).map(|user| tokio::spawn(write(Arc::clone(&world), Arc::clone(&stop), user))).collect();
     let caller = world.user(1).await;
     for to in 2..=7 {
         let request = caller.change_request(Change::Follow, to).header("x-request-id", format!("request-{to}"));
@@ -139,7 +140,10 @@ fn check_times(journey: &Value, kind: Kind) {
         assert!(topic.ends_with(".relation"), "{topic}");
     }
     assert!(relayed["offset"].as_i64().unwrap() >= 0);
-    assert_eq!((&stage["projector"], &stage["generation"], &stage["live"]), (&json!("relation"), &json!(1), &json!(true)));
+    assert_eq!(
+        (&stage["projector"], &stage["generation"], &stage["live"]),
+        (&json!("relation"), &json!(1), &json!(true))
+    );
     assert_eq!((&stage["resolution_ms"], &stage["attempts"]), (&json!(100), &json!(0)));
     assert_eq!((&stage["error"], &stage["next_attempt_at"]), (&Value::Null, &Value::Null));
     let after = |value: &Value| value["after_ms"].as_i64().unwrap();
@@ -150,7 +154,8 @@ fn check_times(journey: &Value, kind: Kind) {
 }
 
 async fn a_dead_event_and_what_waits_behind_it_are_told_and_so_is_what_became_of_them(kind: Kind) {
-    let tries = [("projector.retry_attempts", "2"), ("projector.retry_gap_ms", "10"), ("projector.retry_gap_max_ms", "10")];
+    let tries =
+        [("projector.retry_attempts", "2"), ("projector.retry_gap_ms", "10"), ("projector.retry_gap_max_ms", "10")];
     let world = world_on(kind, &tries).await;
     world.register(1..=6).await;
     let mut hand = Hand::in_database_of(&world).await;
@@ -167,7 +172,10 @@ async fn a_dead_event_and_what_waits_behind_it_are_told_and_so_is_what_became_of
     assert_eq!((&journey["relayed"]["state"], &stage["next_attempt_at"]), (&json!("relayed"), &Value::Null));
     let journey = told(&world, &behind).await;
     let stage = &journey["projectors"][0];
-    assert_eq!((&stage["state"], &stage["attempts"], &stage["events_before"]), (&json!("waiting"), &json!(0), &json!(1)));
+    assert_eq!(
+        (&stage["state"], &stage["attempts"], &stage["events_before"]),
+        (&json!("waiting"), &json!(0), &json!(1))
+    );
     let table = world.run(&["journey", behind["id"].as_str().unwrap()]).await;
     assert!(table.contains("1 events before it") && table.contains("poison"), "{table}");
 
@@ -252,7 +260,10 @@ async fn waits_for_what_is_dead(options: Options) {
     let event = event_of(&world, 1, 3).await;
     let journey = told(&world, &event).await;
     let relayed = &journey["relayed"];
-    assert_eq!((&relayed["state"], &relayed["offset"], &relayed["at"]), (&json!("waiting"), &Value::Null, &Value::Null));
+    assert_eq!(
+        (&relayed["state"], &relayed["offset"], &relayed["at"]),
+        (&json!("waiting"), &Value::Null, &Value::Null)
+    );
     assert!(relayed["topic"].as_str().unwrap().ends_with(".relation"), "{journey}");
     assert_eq!(journey["projectors"][0]["state"], "waiting");
     let table = world.run(&["journey", event["id"].as_str().unwrap()]).await;

@@ -37,12 +37,11 @@ async fn a_busy_projector_leaves_one_row_a_tick_however_many_batches_it_commits(
     running.stop().await;
 }
 
-async fn what_was_applied_late_is_never_told_at_the_time_of_its_parking_also_when_the_trail_has_gone(
-    engine: Engine,
-) {
+async fn what_was_applied_late_is_never_told_at_the_time_of_its_parking_also_when_the_trail_has_gone(engine: Engine) {
     let site = Site::on(engine).await;
     let recorder = Recorder::new("recorder");
-    recorder.fail("a", 1, Fault::Error, 1);
+    // Once in hope and once with care.
+    recorder.fail("a", 1, Fault::Error, 2);
     let running = site.start(&recorder, quick_and_dead());
     let [late] = site.emit([("a", 1)]).await;
     site.until_state(&running, late.id, State::Retrying).await;
@@ -74,9 +73,7 @@ async fn what_was_applied_late_is_never_told_at_the_time_of_its_parking_also_whe
 async fn an_old_trail_goes_in_batches_and_the_young_stays(engine: Engine) {
     let site = Site::on(engine).await;
     let now = site.clock.now().0;
-    for (table, columns) in
-        [("projector_trail", "passed_at, left_at"), ("applied_late", "applied_at")]
-    {
+    for (table, columns) in [("projector_trail", "passed_at, left_at"), ("applied_late", "applied_at")] {
         let mut tx = site.db.write(tidings_backbone::Durability::Full).await.unwrap();
         let rows = (0..11_000_i64).map(|number| {
             let at = now - if number % 11 == 0 { 0 } else { 7_200_000 };
