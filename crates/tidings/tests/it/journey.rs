@@ -120,7 +120,11 @@ async fn write(world: Arc<World>, stop: Arc<AtomicBool>, user: u64) {
 
 /// Every field is there, and what comes later is told to be later.
 fn check_times(journey: &Value, kind: Kind) {
-    let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    let fields = |value: &Value| {
+        let mut fields: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        fields.sort_unstable();
+        fields.join(" ")
+    };
     assert_eq!(
         fields(journey),
         "aggregate_id aggregate_type committed event_id event_type key projectors relayed version"

@@ -78,7 +78,7 @@ impl Site {
 
     /// What became of an event for the recorder.
     pub(super) async fn stage(&self, running: &Running, id: EventId) -> Stage {
-        let journey = running.handle.journey(id).await.unwrap().expect("the event is known");
+        let journey = running.handle.journey(id).await.unwrap().unwrap();
         let mut stages = journey.projectors;
         assert_eq!(stages.len(), 1, "{stages:?}");
         stages.remove(0)
