@@ -56,8 +56,8 @@ async fn until(world: &World, event: &Value, state: &str) -> Value {
 async fn event_of(world: &World, from: u64, to: u64) -> Value {
     let (key, pair) = (from.to_string(), format!("{from}:{to}"));
     let lines = world.run(&["events", "tail", "--key", &key, "-n", "20", "--json"]).await;
-    let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    events.filter(|event| event["subject"] == pair).next_back().unwrap_or_else(|| panic!("no event of {pair}: {lines}"))
+    let mut events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.rfind(|event| event["subject"] == pair).unwrap_or_else(|| panic!("no event of {pair}: {lines}"))
 }
 
 async fn an_event_is_followed_from_its_request_to_its_projection_while_others_write(kind: Kind) {
