@@ -1,11 +1,13 @@
 //! Apache Kafka: how it is reached, and the names of topics. The only room that knows its client.
 //!
 //! - [`topics`]: made and checked at start.
+//! - `partition`: where a key is; `find` looks for one event there.
 //! - `producer`: records and a checkpoint in one transaction; `checkpoint` reads the last one back.
 
 mod checkpoint;
+pub(crate) mod find;
 pub(crate) mod message;
-pub(crate) mod murmur2;
+mod partition;
 pub(crate) mod peek;
 pub(crate) mod producer;
 pub(crate) mod progress;
@@ -16,6 +18,7 @@ use std::collections::BTreeMap;
 
 use rdkafka::{ClientConfig, error::KafkaError, types::RDKafkaErrorCode};
 
+pub(crate) use self::partition::partition_of;
 use crate::limits::KAFKA_RECONNECT_GAP_MAX;
 
 /// Whether an error is but the client's news that connections have ended, maybe long ago: it makes new ones by

@@ -14,6 +14,7 @@
 //! - [`parking`]: where a key waits after one of its events failed, and what an operator does about it.
 //! - [`alerts`]: somebody is told when a key dies.
 //! - [`audit`]: who did what, and why.
+//! - [`journey`]: where one event is on this path, and since when.
 //! - [`reconcile`]: what follows from facts compared with them, and repaired by events.
 //! - [`kafka`]: the log of the distributed mode.
 //! - [`redis`]: hot state and caches of the distributed mode.
@@ -28,6 +29,7 @@ pub mod clock;
 pub mod db;
 mod error;
 pub mod idempotency;
+pub mod journey;
 pub mod kafka;
 pub mod ledger;
 pub mod limits;

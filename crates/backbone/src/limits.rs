@@ -113,6 +113,17 @@ pub const OPEN_INSERT_LOOK_GAP: Duration = Duration::from_millis(100);
 /// Last events of the outbox among which such numbers are looked for.
 pub const STEADY_HEAD_EVENTS: usize = 1_000;
 
+/// How exactly it is kept when a projector passed an event: it writes one row for as long.
+pub const TRAIL_TICK: Duration = Duration::from_millis(100);
+/// How far clocks of writers and brokers may differ for a record to be looked for where it is.
+pub const JOURNEY_CLOCK_SLACK: Duration = Duration::from_secs(10);
+/// Records of the log that are looked through for one event.
+pub const JOURNEY_RECORDS_MAX: usize = 500_000;
+/// Time that looking through them may take.
+pub const JOURNEY_SEARCH_TIME_MAX: Duration = Duration::from_secs(3);
+/// Time that Kafka is given, in all, to tell where an event is.
+pub const JOURNEY_LOG_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// Differences that one comparison keeps; more are only counted, and found by the next one.
 pub const RECONCILE_DIFFERENCES_MAX: usize = 100_000;
 /// Differences that one transaction repairs.

@@ -17,6 +17,7 @@ pub(crate) use kafka::Noted;
 pub use kafka::{KafkaLog, Relayed};
 pub use part::{InvalidPart, Part};
 
+pub(crate) use crate::kafka::find::{Found, Since, Wanted};
 #[cfg(doc)]
 use crate::limits::{OPEN_INSERT_LOOK_GAP, OPEN_INSERT_LOOKS_MAX};
 use crate::{Db, Result, db::Engine, limits::STEADY_HEAD_EVENTS, outbox};

@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    fn from_code(code: i64) -> Result<Self> {
+    pub(crate) fn from_code(code: i64) -> Result<Self> {
         let state = Self::ALL.into_iter().find(|state| state.code() == code);
         state.ok_or_else(|| Error::MalformedRow { table: "parked_key", reason: format!("state is {code}") })
     }

@@ -24,8 +24,8 @@ use async_trait::async_trait;
 use crate::{Conn, Error, log::Recorded};
 
 pub use generation::{Generation, Target};
-pub(crate) use position::hold as hold_position;
 pub use position::{Position, position, positions};
+pub(crate) use position::{hold as hold_position, place};
 pub use retry::Gaps;
 pub use runtime::{MissingHistory, Options, Runtime};
 pub use status::{Handle, PartStatus, State, Status};

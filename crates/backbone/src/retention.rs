@@ -1,4 +1,4 @@
-//! Old events, answers and audit go, in small transactions, but never an event that somebody still needs:
+//! Old events, answers, audit and trails go, in small transactions, but never an event that somebody still needs:
 //! a projector, where the outbox is the log; the relay, where it is not.
 
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub struct Options {
     pub keep_answers: Duration,
     /// How long the audit is kept; `None` keeps it for good.
     pub keep_audit: Option<Duration>,
+    /// How long it is kept when projectors passed what; nothing is kept where it is zero.
+    pub keep_trail: Duration,
     /// Pause between rounds.
     pub round_gap: Duration,
     /// Projectors that must have a position before anything is removed, where the outbox is the log.
@@ -80,6 +82,7 @@ impl Retention {
             }
         }
         while self.remove_audit().await? == AUDIT_BATCH_ROWS_MAX as u64 {}
+        self.remove_trail().await?;
         let mut removed = 0;
         loop {
             let batch = self.remove_events().await?;
@@ -122,6 +125,32 @@ impl Retention {
         let removed = tx.conn().execute("removing old audit", sql, args).await?;
         tx.commit().await?;
         Ok(removed)
+    }
+
+    /// The trail before what was applied late, up to the same moment: an event must not be told at the time of
+    /// its parking because only the other row is left.
+    async fn remove_trail(&self) -> Result<()> {
+        let before = self.before(self.options.keep_trail);
+        for (table, at) in [("projector_trail", "left_at"), ("applied_late", "applied_at")] {
+            let oldest = format!("{at} < ? ORDER BY {at} LIMIT ?");
+            let sql = match self.db.engine() {
+                Engine::Sqlite => format!(
+                    "DELETE FROM {table} WHERE (projector, part, log_offset) IN \
+                     (SELECT projector, part, log_offset FROM {table} WHERE {oldest})"
+                ),
+                Engine::Mysql | Engine::Mariadb => format!("DELETE FROM {table} WHERE {oldest}"),
+            };
+            loop {
+                let mut tx = self.db.write(Durability::Rebuildable).await?;
+                let args = vec![before.0.into(), (RETENTION_BATCH_ROWS_MAX as i64).into()];
+                let removed = tx.conn().execute("removing an old trail", sql.clone(), args).await?;
+                tx.commit().await?;
+                if removed < RETENTION_BATCH_ROWS_MAX as u64 {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Removes the oldest events as far as they are old and nobody needs them any more.

@@ -4,6 +4,7 @@ mod audit;
 mod config;
 mod events;
 mod import;
+mod journey;
 mod lag;
 mod logging;
 mod login_link;
@@ -82,6 +83,8 @@ enum Command {
     /// Look at events
     #[command(subcommand)]
     Events(events::EventsCommand),
+    /// Show where one event is, and since when: committed, relayed, applied
+    Journey(journey::JourneyArgs),
     /// Look at the keys that wait because an event of theirs failed, and decide about them
     #[command(subcommand)]
     Parked(parked::ParkedCommand),
@@ -169,6 +172,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Rebuild(command) => rebuild::run(&config, command).await?,
         Command::Reconcile(arguments) => return reconcile::run(&config, arguments).await,
         Command::Events(command) => events::run(&config, command).await?,
+        Command::Journey(arguments) => journey::run(&config, &arguments).await?,
         Command::Parked(command) => parked::run(&config, command).await?,
         Command::Audit(arguments) => audit::run(&config, &arguments).await?,
         Command::Config(command) => self::config::run(&config, &command)?,

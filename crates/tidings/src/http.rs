@@ -15,6 +15,7 @@ mod edge;
 mod flow;
 mod health;
 mod input;
+mod journey;
 mod listener;
 mod moment;
 mod openapi;

@@ -9,6 +9,7 @@
 //! - [`store`]: the data folder, shared by all commands.
 //! - [`ledgers`]: what writes.
 //! - [`load`]: many follows through the ledgers; [`follows_csv`] reads them from a file.
+//! - [`journeys`]: where one event is, as it is shown.
 //! - [`rebuilds`]: projections built anew, as operators ask for and see them.
 //! - [`reconciliations`]: what follows from facts compared with them, as operators see it.
 //! - [`auth`]: who is asking.
@@ -25,6 +26,7 @@ pub mod demo;
 mod error;
 pub mod follows_csv;
 pub mod http;
+pub mod journeys;
 pub mod ledgers;
 pub mod load;
 pub mod rebuilds;

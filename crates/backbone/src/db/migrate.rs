@@ -21,8 +21,8 @@ pub struct Migration {
     pub mysql: &'static str,
 }
 
-/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations, rebuilds and
-/// reconciliations.
+/// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations, rebuilds,
+/// reconciliations and trails.
 pub const BACKBONE_MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -54,6 +54,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         name: "reconciliation",
         sqlite: include_str!("../../../../migrations/sqlite/0006_reconciliation.sql"),
         mysql: include_str!("../../../../migrations/mysql/0006_reconciliation.sql"),
+    },
+    Migration {
+        version: 7,
+        name: "journey",
+        sqlite: include_str!("../../../../migrations/sqlite/0007_journey.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0007_journey.sql"),
     },
 ];
 

@@ -18,7 +18,12 @@ use tidings_event::Timestamp;
 use super::{Behind, Offset, Part};
 use crate::{
     Db, Error, Result,
-    kafka::{self, peek::Peek, progress::Progress},
+    kafka::{
+        self,
+        find::{Finder, Found, Wanted},
+        peek::Peek,
+        progress::Progress,
+    },
     limits::OTHER_PROCESS_POLL_GAP,
     relay::{self, Checkpoint, Left},
     telemetry,
@@ -30,6 +35,7 @@ pub struct KafkaLog {
     db: Db,
     options: Arc<kafka::Options>,
     peek: Arc<Peek>,
+    finder: Arc<Finder>,
     progress: Arc<Progress>,
     known: Arc<Known>,
     /// Polling relays fill it: what is pending tells how far they are, and not a checkpoint.
@@ -67,8 +73,9 @@ impl KafkaLog {
     pub fn new(db: Db, options: kafka::Options) -> Self {
         let options = Arc::new(options);
         let peek = Arc::new(Peek::new(Arc::clone(&options)));
+        let finder = Arc::new(Finder::new(Arc::clone(&options)));
         let progress = Arc::new(Progress::new(options.prefix.clone()));
-        Self { db, options, peek, progress, known: Arc::default(), is_polled: false }
+        Self { db, options, peek, finder, progress, known: Arc::default(), is_polled: false }
     }
 
     /// The same log, filled by the relay of this group.
@@ -98,11 +105,36 @@ impl KafkaLog {
         event_types.iter().map(family).map(|family| self.options.topic(&family)).collect()
     }
 
-    pub(super) fn parts(&self, event_types: &[&str]) -> Vec<Part> {
+    pub(crate) fn parts(&self, event_types: &[&str]) -> Vec<Part> {
         let topics = self.topics(event_types).into_iter().map(Arc::<str>::from);
         topics
             .flat_map(|topic| (0..self.options.partitions).map(move |number| Part { topic: topic.clone(), number }))
             .collect()
+    }
+
+    /// The part that events of a key come into, by where the relay sends them.
+    pub(crate) fn part_of(&self, event_type: &str, key: &str) -> Part {
+        let family = event_type.split('.').next().unwrap_or_default();
+        let topic = self.options.topic(family).into();
+        Part { topic, number: kafka::partition_of(key.as_bytes(), self.options.partitions) }
+    }
+
+    /// Looks for an event in the log, through a consumer of its own: who measures is not held up.
+    pub(crate) async fn find(&self, wanted: Wanted) -> Result<Found> {
+        let finder = Arc::clone(&self.finder);
+        blocking(move || finder.find(&wanted)).await
+    }
+
+    /// Whether the event with this number of the outbox is in the log; nothing where that is not known. It may
+    /// say no of one that is, where the relay knows in bulk alone what has come ([`relay::Known`]).
+    pub(crate) async fn has_published(&self, seq: Offset) -> Result<Option<bool>> {
+        if self.is_polled {
+            let left = self.left().await?;
+            return Ok(left.filter(|(published, _)| *published >= seq).map(|_| true));
+        }
+        let checkpoint = self.checkpoint().await?;
+        let number = u64::try_from(seq.0).unwrap_or_default();
+        Ok(checkpoint.as_ref().and_then(relayed::seen).map(|seen| seen.contains(number)))
     }
 
     /// Waits until all that was committed before the call is in the log.
@@ -278,8 +310,12 @@ impl KafkaLog {
 
     async fn look<T: Send + 'static>(&self, look: impl FnOnce(&Peek) -> Result<T> + Send + 'static) -> Result<T> {
         let peek = Arc::clone(&self.peek);
-        tokio::task::spawn_blocking(move || look(&peek))
-            .await
-            .unwrap_or_else(|error| Err(Error::Invariant { message: format!("looking at Kafka ended: {error}") }))
+        blocking(move || look(&peek)).await
     }
+}
+
+async fn blocking<T: Send + 'static>(ask: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(ask)
+        .await
+        .unwrap_or_else(|error| Err(Error::Invariant { message: format!("looking at Kafka ended: {error}") }))
 }

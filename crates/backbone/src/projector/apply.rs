@@ -33,6 +33,7 @@ pub(super) struct Applier<'a> {
     pub(super) part: &'a Part,
     pub(super) gaps: &'a Gaps,
     pub(super) apply_time_max: Duration,
+    pub(super) keeps_trail: bool,
     pub(super) clock: &'a Clock,
 }
 

@@ -14,6 +14,7 @@ use std::{
     time::SystemTime,
 };
 
+use super::{position::positions, rebuild::names_of_unfinished};
 use crate::{Conn, Result, trace};
 
 /// The number of a generation, from 1. Numbers are not used again.
@@ -92,6 +93,38 @@ pub(crate) async fn all(conn: &mut Conn<'_>) -> Result<BTreeMap<String, Generati
     let sql = "SELECT projector, live FROM projector_generation";
     let rows = conn.fetch("reading which generations are live", sql, Vec::new()).await?;
     rows.iter().map(|row| Ok((row.text(0)?, Generation(row.int(1)?)))).collect()
+}
+
+/// A generation that is read or built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AtWork {
+    /// The projector.
+    pub(crate) name: String,
+    pub(crate) generation: Generation,
+    pub(crate) is_live: bool,
+    pub(crate) identity: String,
+}
+
+/// The generations that are read, and those that are built, of these projectors and of all that have a position. A
+/// replay in place is none of them: it writes to the one that is read.
+pub(crate) async fn at_work(conn: &mut Conn<'_>, names: impl Iterator<Item = &str>) -> Result<Vec<AtWork>> {
+    let live = all(conn).await?;
+    let built = names_of_unfinished(conn).await?;
+    let stored = positions(conn.reborrow()).await?.into_iter().map(|position| position.projector);
+    let mut found: BTreeMap<(String, Generation), AtWork> = BTreeMap::new();
+    let mut add = |name: &str, generation: Generation, is_live: bool| {
+        let (name, identity) = (name.to_owned(), generation.identity(name));
+        found.insert((name.clone(), generation), AtWork { name, generation, is_live, identity });
+    };
+    let live_of = |name: &str| live.get(name).copied().unwrap_or(Generation::FIRST);
+    names.for_each(|name| add(name, live_of(name), true));
+    for identity in stored {
+        let (name, generation) = Generation::of(&identity);
+        if !name.contains('@') && (live_of(name) == generation || built.contains(&identity)) {
+            add(name, generation, live_of(name) == generation);
+        }
+    }
+    Ok(found.into_values().collect())
 }
 
 /// Makes the row that says which generation is live, where there is none yet.

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
+use tidings_event::Timestamp;
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot},
@@ -20,6 +21,7 @@ use tokio::{
 use super::{position, task::Plan};
 use crate::{
     Durability, Error, Result,
+    journey::trail::Left,
     limits::{PROJECTOR_FURTHER_BATCH_EVENTS_MIN, PROJECTOR_JOINT_AT_ONCE, PROJECTOR_SHARES_MAX},
     log::{Offset, Part, Recorded},
     trace,
@@ -43,13 +45,15 @@ pub(super) struct Step {
     pub(super) part: Part,
     pub(super) from: Offset,
     pub(super) to: Offset,
+    /// When the position came to `from`.
+    pub(super) since: Timestamp,
 }
 
 /// What became of a batch.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It is committed, with its position.
-    Committed,
+    /// It is committed, with its position, which moved at this time.
+    Committed(Timestamp),
     /// Nothing of it is; these are its events.
     Alone(Vec<Recorded>),
 }
@@ -129,43 +133,43 @@ async fn commit(plan: &Plan, shares: Vec<Share>) {
         events.extend(of_share);
     }
     let steps: Vec<Step> = left.iter().map(|(step, ..)| step.clone()).collect();
-    let is_committed = match try_commit(plan, &events, &steps).await {
-        Ok(is_committed) => is_committed,
-        Err(error) => {
-            tracing::debug!(projector = plan.identity(), error = Error::chain(&error), "batches are tried alone");
-            false
-        }
-    };
-    if !is_committed {
+    let committed = try_commit(plan, &events, &steps).await.unwrap_or_else(|error| {
+        tracing::debug!(projector = plan.identity(), error = Error::chain(&error), "batches are tried alone");
+        None
+    });
+    let Some(at) = committed else {
         for (_, count, reply) in left.into_iter().rev() {
             let alone = events.split_off(events.len() - count);
             drop(reply.send(Outcome::Alone(alone)));
         }
         return;
-    }
+    };
     let mut rest = events.as_slice();
     let parts = left.iter().map(|(step, count, _)| (&step.part, rest.split_off(..*count).unwrap_or_default()));
     trace::applied(plan.name(), &parts.collect::<Vec<_>>(), started);
     for (.., reply) in left {
-        drop(reply.send(Outcome::Committed));
+        drop(reply.send(Outcome::Committed(at)));
     }
     plan.applier(&steps[0].part).committed(&events).await;
 }
 
-/// Applies events of several parts and moves their positions; `false` when an event is at fault.
-async fn try_commit(plan: &Plan, events: &[Recorded], steps: &[Step]) -> Result<bool> {
+/// Applies events of several parts and moves their positions; answers when, and nothing when an event is at fault.
+async fn try_commit(plan: &Plan, events: &[Recorded], steps: &[Step]) -> Result<Option<Timestamp>> {
+    let now = plan.now();
     let mut tx = plan.db().write(Durability::Rebuildable).await?;
     // Before the work: whoever lost a part need not do it, and rows that others wait for are locked for less long.
-    for Step { part, from, to } in steps {
-        position::advance(&mut tx.conn(), plan.identity(), part, *from, *to, plan.now()).await?;
+    for Step { part, from, to, .. } in steps {
+        position::advance(&mut tx.conn(), plan.identity(), part, *from, *to, now).await?;
     }
+    let left = steps.iter().map(|Step { part, from, since, .. }| Left { part, offset: *from, since: *since });
+    plan.note_trail(&mut tx.conn(), left, now).await?;
     // Nothing is parked here, so it does not matter in which part's name it is applied.
     if !events.is_empty() && plan.applier(&steps[0].part).call(&mut tx.conn(), events).await?.is_err() {
         tx.rollback().await?;
-        return Ok(false);
+        return Ok(None);
     }
     fail::fail_point!("projector-before-commit", |_| std::process::abort());
     tx.commit().await?;
     fail::fail_point!("projector-after-commit", |_| std::process::abort());
-    Ok(true)
+    Ok(Some(now))
 }

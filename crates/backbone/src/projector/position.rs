@@ -44,6 +44,13 @@ pub async fn position(conn: &mut Conn<'_>, projector: &str, part: &Part) -> Resu
     row.map(|row| row.int(0).map(Offset)).transpose()
 }
 
+/// The same, and since when it is there.
+pub(crate) async fn place(conn: &mut Conn<'_>, projector: &str, part: &Part) -> Result<Option<(Offset, Timestamp)>> {
+    let sql = "SELECT log_offset, updated_at FROM projector_position WHERE projector = ? AND part = ?";
+    let row = conn.fetch_optional("reading a position", sql, vec![projector.into(), part.to_string().into()]).await?;
+    row.map(|row| Ok((Offset(row.int(0)?), Timestamp(row.int(1)?)))).transpose()
+}
+
 /// Every position of one projector.
 pub(super) async fn of(conn: &mut Conn<'_>, projector: &str) -> Result<Vec<(Part, Offset)>> {
     read(conn, projector, "").await

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     Conn, Db, Durability, Error, Result, Tx,
     clock::Stopwatch,
+    journey::trail,
     limits::{PARKING_ROUND_EVENTS_MAX, PARKING_ROUND_KEYS_MAX, PARKING_ROUND_TIME_MAX},
     log::{Offset, Recorded},
     parking::{self, State, Waiting},
@@ -130,8 +131,12 @@ impl Retry<'_> {
         let failure = failure.or(unreadable.map(|error| Error::chain(error)));
         if applied > 0 || failure.is_none() {
             let last = applied.checked_sub(1).map(|index| events[index].offset).unwrap_or_default();
-            let next = later(applier.clock.now(), after_events(applied, waiting.pace));
+            let now = applier.clock.now();
+            let next = later(now, after_events(applied, waiting.pace));
             parking::remove_applied(&mut conn, applier.owner(), self.key, last, next).await?;
+            if applier.keeps_trail {
+                trail::note_late(&mut conn, applier.owner(), &events[..applied], now).await?;
+            }
         }
         if let Some(error) = failure {
             // A later event that fails becomes the head with its first failure; the head itself adds to its own.

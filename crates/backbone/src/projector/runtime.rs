@@ -30,6 +30,9 @@ pub struct Options {
     /// Time one call of [`Projector::apply`] may take; it holds the write lock meanwhile. A batch
     /// that takes longer is tried again with fewer events, and one event alone is parked.
     pub apply_time_max: Duration,
+    /// Whether it is kept when the projector passed what, as [`crate::journey`] tells it: some ten small rows a
+    /// second for each part of the log, which [`crate::retention`] removes.
+    pub keeps_trail: bool,
 }
 
 impl Default for Options {
@@ -39,6 +42,7 @@ impl Default for Options {
             on_missing_history: MissingHistory::Stop,
             batch_events_max: PROJECTOR_BATCH_EVENTS_MAX,
             apply_time_max: PROJECTOR_APPLY_TIME_MAX,
+            keeps_trail: true,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tidings_event::Timestamp;
+use tidings_event::{EventId, Timestamp};
 
 use super::{
     Generation, Projector, generation,
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     Clock, Db, Result,
+    journey::{self, Journey},
     limits::OTHER_PROCESS_POLL_GAP,
     log::{Extent, Log, Offset, Part},
     parking, telemetry,
@@ -206,6 +207,19 @@ impl Handle {
         let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         let projectors = registered.values().map(|registered| Arc::clone(&registered.projector)).collect();
         Rebuilds::new(self.db.clone(), self.log.clone(), self.clock.clone(), projectors)
+    }
+
+    /// The journey of one event; nothing where nobody knows the event any more, or ever did. Kafka is given some
+    /// [`crate::limits::JOURNEY_LOG_TIME_MAX`] to tell where it is: what it does not tell is unknown.
+    ///
+    /// # Errors
+    /// When the database fails; and Kafka, where the event can only be found there.
+    pub async fn journey(&self, id: EventId) -> Result<Option<Journey>> {
+        let taken = {
+            let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+            registered.iter().map(|(name, known)| (*name, known.projector.event_types())).collect()
+        };
+        journey::tell(&self.db, &self.log, &taken, id).await
     }
 
     /// What the outbox holds now.

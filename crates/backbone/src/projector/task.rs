@@ -23,8 +23,9 @@ use super::{
     status::{Live, LiveParts, State},
 };
 use crate::{
-    Clock, Db, Durability, Error, Result, Tx,
+    Clock, Conn, Db, Durability, Error, Result, Tx,
     clock::Stopwatch,
+    journey::trail::{self, Left},
     limits::{PARKING_HELD_GAP, PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, UNKNOWN_TYPES_MAX},
     log::{Offset, Part, Recorded},
     outbox::{Batch, MalformedEvent},
@@ -62,6 +63,8 @@ pub(super) struct Task {
     is_alone: bool,
     /// Where it stands; `None` before the stored position is read.
     position: Option<Offset>,
+    /// Since when it stands there.
+    since: Timestamp,
     /// Events tried at once: fewer after a batch has timed out.
     batch_events_max: usize,
     /// Whether the parking lot was empty when this task looked, and nobody can have parked since: whoever parks
@@ -151,6 +154,7 @@ impl Plan {
             joint: None,
             is_alone: false,
             position: None,
+            since: Timestamp::default(),
             batch_events_max,
             is_lot_empty: false,
         }
@@ -176,10 +180,22 @@ impl Plan {
         self.clock.now()
     }
 
+    /// Notes that positions were left, on the transaction that moves them.
+    pub(super) async fn note_trail<'p>(
+        &self,
+        conn: &mut Conn<'_>,
+        left: impl Iterator<Item = Left<'p>>,
+        now: Timestamp,
+    ) -> Result<()> {
+        if self.options.keeps_trail { trail::note(conn, self.identity(), left, now).await } else { Ok(()) }
+    }
+
     /// What applies events of `part`.
     pub(super) fn applier<'a>(&'a self, part: &'a Part) -> Applier<'a> {
-        let Self { options: Options { gaps, apply_time_max, .. }, projector, lineage, clock, .. } = self;
-        Applier { projector: &**projector, lineage, part, gaps, apply_time_max: *apply_time_max, clock }
+        let Self { options, projector, lineage, clock, .. } = self;
+        let Options { gaps, apply_time_max, keeps_trail, .. } = options;
+        let (apply_time_max, keeps_trail) = (*apply_time_max, *keeps_trail);
+        Applier { projector: &**projector, lineage, part, gaps, apply_time_max, keeps_trail, clock }
     }
 
     /// Says that the projector waits before it tries again.
@@ -327,7 +343,8 @@ impl Task {
         // Read under the write lock: no retention removes events between this look and the position.
         let earliest = self.feed.earliest(&mut conn).await?;
         let (identity, part) = (Arc::clone(&self.plan.lineage.identity), self.feed.part().clone());
-        let stored = position::position(&mut conn, &identity, &part).await?;
+        let place = position::place(&mut conn, &identity, &part).await?;
+        let stored = place.map(|(position, _)| position);
         if stored.is_none() && *identity != *live.identity(self.plan.name()) {
             // Who begins a generation gives it its positions; where there are none, it has been removed.
             let (projector, generation) = (self.plan.name(), self.plan.lineage.generation.0);
@@ -336,10 +353,17 @@ impl Task {
         let mut start = stored.unwrap_or(self.plan.before_first);
         self.check_history(start, earliest)?;
         start = start.max(Offset(earliest.0 - 1));
-        if stored != Some(start) {
-            position::set(&mut conn, &identity, &part, start, self.plan.clock.now()).await?;
-        }
+        let since = match place {
+            Some((stored, since)) if stored == start => since,
+            _ => {
+                let now = self.plan.clock.now();
+                position::set(&mut conn, &identity, &part, start, now).await?;
+                // A tick ago, so that the very first events have a place before theirs in the trail.
+                trail::tick_before(now)
+            }
+        };
         tx.commit().await?;
+        self.since = since;
         self.feed.seek(start).await?;
         self.set_state(State::Running, None);
         Ok(start)
@@ -372,10 +396,10 @@ impl Task {
             && !self.is_alone
             && let Some(joint) = &self.joint
         {
-            let step = JointStep { part: self.feed.part().clone(), from: at, to: last };
+            let step = JointStep { part: self.feed.part().clone(), from: at, to: last, since: self.since };
             match joint.commit(step, mine).await? {
-                Outcome::Committed => {
-                    self.passed(last);
+                Outcome::Committed(now) => {
+                    self.passed(last, now);
                     return Ok(self.tell(count, oldest, stopwatch));
                 }
                 Outcome::Alone(events) => {
@@ -409,8 +433,8 @@ impl Task {
     }
 
     /// All up to `to` is dealt with.
-    fn passed(&mut self, to: Offset) {
-        self.position = Some(to);
+    fn passed(&mut self, to: Offset, at: Timestamp) {
+        (self.position, self.since) = (Some(to), at);
         self.feed.hint(to);
     }
 
@@ -474,8 +498,10 @@ impl Task {
 
     /// Commits what `tx` holds together with the position.
     async fn commit(&mut self, mut tx: Tx, from: Offset, to: Offset, applied: Option<&Applied>) -> Result<()> {
-        let mut conn = tx.conn();
-        position::advance(&mut conn, self.identity(), self.feed.part(), from, to, self.plan.clock.now()).await?;
+        let (mut conn, now) = (tx.conn(), self.plan.now());
+        position::advance(&mut conn, self.identity(), self.feed.part(), from, to, now).await?;
+        let left = Left { part: self.feed.part(), offset: from, since: self.since };
+        self.plan.note_trail(&mut conn, std::iter::once(left), now).await?;
         if let Some(Applied { behind, .. }) = applied
             && !behind.is_empty()
             && !parking::are_still_parked(&mut conn, self.owner(), behind).await?
@@ -486,7 +512,7 @@ impl Task {
         tx.commit().await?;
         fail::fail_point!("projector-after-commit", |_| std::process::abort());
         self.is_alone = false;
-        self.passed(to);
+        self.passed(to, now);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use super::{Compared, Difference};
 use crate::{
     Db, Result,
     kafka::{
-        murmur2,
+        partition_of,
         scan::{self, Ranges, Scanned},
     },
     limits::{RECONCILE_PAGE_ROWS, RECONCILE_ROWS_MAX, RECONCILE_SCANS_MAX, RECONCILE_WINDOW_MARGIN},
@@ -246,7 +246,7 @@ impl Sides<'_> {
             let (event_type, key) = (row.text(2)?, row.text(3)?);
             let family = event_type.split('.').next().unwrap_or_default();
             let topic = self.kafka.options().topic(family);
-            let number = murmur2::partition(key.as_bytes(), partitions);
+            let number = partition_of(key.as_bytes(), partitions);
             let part = self.parts.iter().position(|part| *part.topic == *topic && part.number == number);
             // Of types that nobody named here.
             let Some(part) = part.and_then(|part| u16::try_from(part).ok()) else { continue };

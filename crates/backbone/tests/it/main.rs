@@ -4,6 +4,7 @@
 mod db;
 mod formats;
 mod idempotency;
+mod journey;
 mod kafka;
 mod ledger;
 mod migrations;

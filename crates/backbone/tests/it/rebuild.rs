@@ -550,6 +550,7 @@ async fn nothing_goes_from_the_log_that_what_is_built_needs() {
         keep_events: Some(Duration::from_millis(1)),
         keep_answers: Duration::from_secs(1),
         keep_audit: Some(Duration::from_secs(1)),
+        keep_trail: Duration::from_hours(1),
         round_gap: Duration::from_secs(1),
         projectors: vec![NAME],
     };

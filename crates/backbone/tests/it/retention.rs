@@ -29,6 +29,7 @@ fn retention(world: &World) -> Retention {
         keep_events: Some(HOUR),
         keep_answers: HOUR,
         keep_audit: Some(HOUR),
+        keep_trail: Duration::from_hours(1),
         round_gap: HOUR,
         projectors: vec!["recorder"],
     };

@@ -2,12 +2,13 @@
 //!
 //! `scripts/bench` runs it in a release build and prints one table: of the embedded mode, or with
 //! `--mariadb` or `--mysql` of the distributed one. The names of measurements (`writes`, `projector`,
-//! `delay`, `process`, `telemetry`) choose some of them. Nothing here asserts a time.
+//! `delay`, `process`, `telemetry`, `journey`) choose some of them. Nothing here asserts a time.
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the machine's monotonic clock")]
 
 mod bare;
 mod delay;
+mod journey;
 mod place;
 mod process;
 mod projector;
@@ -44,6 +45,9 @@ fn main() {
         }
         if plan.wants("telemetry") {
             telemetry::measure(&mut table, plan.place).await;
+        }
+        if plan.wants("journey") {
+            journey::measure(&mut table, plan.place).await;
         }
     });
     table.print();

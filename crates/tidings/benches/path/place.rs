@@ -18,7 +18,7 @@ impl Place {
     }
 }
 
-const MEASUREMENTS: [&str; 5] = ["writes", "projector", "delay", "process", "telemetry"];
+const MEASUREMENTS: [&str; 6] = ["writes", "projector", "delay", "process", "telemetry", "journey"];
 
 /// What to measure, and where.
 #[derive(Debug)]

@@ -63,6 +63,10 @@ pub(crate) struct Projecting {
 
 impl Projecting {
     pub(crate) fn start(bench: &Bench) -> Self {
+        Self::start_with(bench, Options::default())
+    }
+
+    pub(crate) fn start_with(bench: &Bench, options: Options) -> Self {
         let inner: Arc<dyn Projector> = match &bench.store.hot {
             Some(hot) => Arc::new(RelationProjector.with_cache(hot.clone())),
             None => Arc::new(RelationProjector),
@@ -74,7 +78,7 @@ impl Projecting {
             count: watch::Sender::default(),
         });
         let runtime = Runtime::new(bench.store.db.clone(), bench.store.log(), bench.store.clock.clone())
-            .with(Arc::clone(&stamped) as Arc<dyn Projector>, Options::default());
+            .with(Arc::clone(&stamped) as Arc<dyn Projector>, options);
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(runtime.run(shutdown.clone()));
         Self { stamped, shutdown, running }

@@ -158,6 +158,8 @@ pub struct ProjectorOptions {
     pub retry_gap_ms: u64,
     /// Longest pause between tries, in milliseconds.
     pub retry_gap_max_ms: u64,
+    /// How long it is kept when projectors passed what, in minutes; 0 for not at all.
+    pub trail_minutes: u32,
     /// What to do when the next event is gone.
     pub on_missing_history: MissingHistory,
 }
@@ -294,7 +296,8 @@ impl ProjectorOptions {
     fn check(&self) -> Result<()> {
         between("projector.retry_attempts", self.retry_attempts.into(), 1, COUNT_MAX)?;
         between("projector.retry_gap_ms", self.retry_gap_ms, 1, MS_MAX)?;
-        between("projector.retry_gap_max_ms", self.retry_gap_max_ms, self.retry_gap_ms, MS_MAX)
+        between("projector.retry_gap_max_ms", self.retry_gap_max_ms, self.retry_gap_ms, MS_MAX)?;
+        between("projector.trail_minutes", self.trail_minutes.into(), 0, MINUTES_MAX)
     }
 }
 

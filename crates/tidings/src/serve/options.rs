@@ -11,6 +11,7 @@ use tidings_community::relation::{self, bucket};
 use crate::config::{Config, MissingHistory};
 
 const HOUR: Duration = Duration::from_secs(3_600);
+const MINUTE: Duration = Duration::from_secs(60);
 /// How long a repeated `Idempotency-Key` is recognised.
 const KEEP_ANSWERS: Duration = Duration::from_secs(24 * 3_600);
 /// Pause between rounds of the retention.
@@ -24,6 +25,7 @@ pub(super) fn projector(config: &Config) -> projector::Options {
             first: Duration::from_millis(options.retry_gap_ms),
             longest: Duration::from_millis(options.retry_gap_max_ms),
         },
+        keeps_trail: options.trail_minutes > 0,
         on_missing_history: match options.on_missing_history {
             MissingHistory::Stop => projector::MissingHistory::Stop,
             MissingHistory::Earliest => projector::MissingHistory::Earliest,
@@ -38,6 +40,7 @@ pub(super) fn retention(config: &Config) -> retention::Options {
         keep_events: (hours > 0).then(|| HOUR * hours),
         keep_answers: KEEP_ANSWERS,
         keep_audit: (config.audit.retention_days > 0).then(|| 24 * HOUR * config.audit.retention_days),
+        keep_trail: MINUTE * config.projector.trail_minutes,
         round_gap: RETENTION_GAP,
         projectors: vec![relation::projection::NAME],
     }

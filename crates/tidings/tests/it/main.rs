@@ -16,6 +16,7 @@ mod guarantee_6;
 mod guarantee_8;
 mod guarantee_9;
 mod interleavings;
+mod journey;
 mod paging;
 mod parked;
 mod rebuild;

@@ -29,6 +29,7 @@ const EXPECTED: &[(&str, &str, Access)] = &[
     ("GET", "/v1/admin/flow", Access::Admin),
     ("GET", "/v1/admin/events", Access::Admin),
     ("GET", "/v1/admin/events/{event_id}", Access::Admin),
+    ("GET", "/v1/admin/events/{event_id}/journey", Access::Admin),
     ("GET", "/v1/admin/parked", Access::Admin),
     ("GET", "/v1/admin/parked/events", Access::Admin),
     ("POST", "/v1/admin/parked/redrive", Access::Admin),

@@ -1,5 +1,5 @@
 //! Removing a generation that nobody reads: first its positions, so that whoever still writes to it fails; then
-//! its parking lot and its rows, in small transactions.
+//! its parking lot, its trail and its rows, in small transactions.
 
 use std::time::Duration;
 
@@ -53,10 +53,15 @@ pub(super) async fn end_replay(foreman: &Foreman, rebuild: &Rebuild) -> Result<D
     Ok(Duration::ZERO)
 }
 
-/// Removes some of what waits in a parking lot; answers how much.
+/// Removes some of what waits in a parking lot, and of the trail; answers how much.
 async fn remove_lot(conn: &mut Conn<'_>, identity: &str) -> Result<u64> {
     let mut removed = 0;
-    for (table, key) in [("parked_event", "part, event_key, log_offset"), ("parked_key", "part, event_key")] {
+    for (table, key) in [
+        ("parked_event", "part, event_key, log_offset"),
+        ("parked_key", "part, event_key"),
+        ("projector_trail", "part, log_offset"),
+        ("applied_late", "part, log_offset"),
+    ] {
         let sql = match conn.engine() {
             Engine::Sqlite => format!(
                 "DELETE FROM {table} WHERE projector = ? AND ({key}) IN \
@@ -71,7 +76,7 @@ async fn remove_lot(conn: &mut Conn<'_>, identity: &str) -> Result<u64> {
             args.push(identity.into());
         }
         args.push(i64::try_from(REBUILD_REMOVE_ROWS).unwrap_or(i64::MAX).into());
-        removed += conn.execute("removing a parking lot", sql, args).await?;
+        removed += conn.execute("removing what a generation left", sql, args).await?;
     }
     Ok(removed)
 }

@@ -9,9 +9,12 @@ use rdkafka::{
     message::OwnedHeaders,
     producer::{BaseProducer, BaseRecord, Producer},
 };
-use tidings_backbone::kafka::{
-    Options,
-    topics::{self, Purpose},
+use tidings_backbone::{
+    kafka::{
+        Options,
+        topics::{self, Purpose},
+    },
+    relay::Checkpoint,
 };
 use tidings_event::{Event, cloudevents};
 
@@ -52,6 +55,17 @@ impl Broker {
     pub(crate) fn append(&self, events: impl IntoIterator<Item = Event>) {
         self.producer.begin_transaction().unwrap();
         self.send_all(events);
+        self.producer.commit_transaction(PATIENCE).unwrap();
+    }
+
+    /// Appends events as a relay does that has published the outbox up to a number.
+    pub(crate) fn append_relayed(&self, events: impl IntoIterator<Item = Event>, up_to: u64) {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.seen("outbox").max = up_to;
+        self.producer.begin_transaction().unwrap();
+        self.send_all(events);
+        let (topic, value) = (self.options.checkpoint_topic(), checkpoint.to_json().unwrap());
+        self.send(&topic, &self.options.prefix, value.as_bytes());
         self.producer.commit_transaction(PATIENCE).unwrap();
     }
 

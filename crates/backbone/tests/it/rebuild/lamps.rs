@@ -151,6 +151,9 @@ impl Lamps {
         for position in tidings_backbone::projector::positions(tx.conn()).await.unwrap() {
             assert_eq!(position.projector, live, "positions of other generations are left");
         }
+        let trail = "SELECT COUNT(*) FROM projector_trail WHERE projector <> ?";
+        let row = tx.conn().fetch_optional("looking", trail, vec![live.into()]).await.unwrap().unwrap();
+        assert_eq!(row.int(0).unwrap(), 0, "trails of other generations are left");
     }
 
     pub(crate) async fn positions(&self, identity: &str) -> Vec<Offset> {

@@ -58,6 +58,7 @@ async fn a_wrong_id_number_or_cursor_is_refused_and_named() {
         admin.get(&format!("/v1/admin/flow?settle_ms={bad}")).await.is_bad("settle_ms");
         if !bad.is_empty() {
             admin.get(&format!("/v1/admin/events/{bad}")).await.is_bad("event_id");
+            admin.get(&format!("/v1/admin/events/{bad}/journey")).await.is_bad("event_id");
         }
     }
     assert_eq!(world.head().await, head);

@@ -1,0 +1,96 @@
+//! `tidings journey`: where one event is, and since when.
+
+use clap::Args;
+use tidings_backbone::journey::{Journey, Stage};
+use tidings_event::{EventId, Timestamp};
+
+use super::{
+    operator::{harmless, short},
+    print,
+    table::table,
+};
+use crate::{
+    Error, Result,
+    config::Config,
+    journeys::{JourneyView, of_the_log},
+    serve,
+    store::Store,
+};
+
+/// Characters of an error that the table shows.
+const ERROR_CHARS_MAX: usize = 100;
+
+/// Show the journey of one event: committed, relayed, and what became of it for each projector
+///
+/// Read from where it is written, so it is true also while nothing runs. When projectors applied an event is kept for
+/// a time, `projector.trail_minutes`.
+#[derive(Debug, Args)]
+pub(super) struct JourneyArgs {
+    /// The event
+    #[arg(value_name = "EVENT_ID")]
+    event_id: EventId,
+    /// Print one JSON object, of the shape that the API has
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(config: &Config, arguments: &JourneyArgs) -> Result<()> {
+    let store = Store::open_existing(config).await?;
+    // The runtime is made to be asked only: whoever runs the projectors goes on running them.
+    let told = serve::projector_runtime(&store, config).handle().journey(arguments.event_id).await;
+    store.db.close().await;
+    let id = arguments.event_id;
+    let unknown = || Error::Usage(format!("the event {id} is no longer known, or never was"));
+    let journey = told?.ok_or_else(unknown)?;
+    if arguments.json {
+        let printed = serde_json::to_string(&JourneyView::from(&journey));
+        return printed
+            .map_err(|error| Error::System { doing: "printing", source: error.into() })
+            .and_then(|text| print(&text));
+    }
+    print(&as_text(&journey))
+}
+
+fn as_text(journey: &Journey) -> String {
+    let event = &journey.event;
+    let row = |stage: String, state: &str, at: Option<Timestamp>, detail: String| {
+        let after = at.map_or_else(|| "-".to_owned(), |at| journey.after_ms(at).to_string());
+        [stage, state.to_owned(), at.map_or_else(|| "-".to_owned(), |at| at.to_string()), after, detail]
+    };
+    let or_dash = |text: Option<String>| text.map_or_else(|| "-".to_owned(), |text| harmless(&text));
+    let (request, trace) = (event.metadata.request_id.clone(), journey.trace_id().map(|trace| trace.to_string()));
+    let by = format!("request {}, trace {}", or_dash(request), or_dash(trace));
+    let mut rows = vec![
+        row("ledger".to_owned(), "committed", Some(event.occurred_at), by),
+        row("relay".to_owned(), journey.relayed.state.name(), journey.relayed.at, of_the_log(journey)),
+    ];
+    for stage in &journey.projectors {
+        let name = if stage.is_live { String::new() } else { " (being built)".to_owned() };
+        let name = format!("{}{name}", stage.generation.identity(&stage.projector));
+        rows.push(row(name, stage.state.name(), stage.at, detail(stage)));
+    }
+    format!(
+        "{} {}, version {} of {} {}, key {}\n\n{}",
+        harmless(&event.event_type),
+        event.id,
+        event.version,
+        harmless(&event.aggregate_type),
+        harmless(&event.aggregate_id),
+        harmless(&event.key),
+        table(["stage", "state", "at", "after ms", ""], &rows)
+    )
+}
+
+fn detail(stage: &Stage) -> String {
+    let mut parts = Vec::new();
+    if stage.attempts > 0 {
+        parts.push(format!("{} tries", stage.attempts));
+    }
+    if stage.events_before > 0 {
+        parts.push(format!("{} events before it", stage.events_before));
+    }
+    parts.extend(stage.next_attempt_at.map(|at| format!("next try {at}")));
+    parts.extend(stage.resolution.filter(|time| time.as_millis() > 1).map(|time| format!("± {} ms", time.as_millis())));
+    parts.extend(stage.error.as_deref().map(|error| short(error, ERROR_CHARS_MAX)));
+    parts.join(", ")
+}
