@@ -35,7 +35,8 @@ pub(super) async fn press(browser: &Browser, css: &str) {
 pub(super) async fn the_dialog_keeps_the_focus(browser: &Browser) {
     browser.see("dialog[open]").await;
     let stop = "const at = document.activeElement;
-        return document.querySelector('dialog[open]').contains(at) ? at.id + at.textContent : 'outside: ' + at.outerHTML";
+        const isInside = document.querySelector('dialog[open]').contains(at);
+        return isInside ? at.id + at.textContent : 'outside: ' + at.outerHTML";
     let mut reached = BTreeSet::new();
     for back in [false, true] {
         for _ in 0..12 {
