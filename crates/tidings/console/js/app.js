@@ -5,6 +5,7 @@ import { auditPage } from "./audit.js";
 import * as connection from "./connection.js";
 import { eventsPage } from "./events.js";
 import { flowPage } from "./flow.js";
+import { journeyPage } from "./journey.js";
 import { listen } from "./keys.js";
 import { showLogin } from "./login.js";
 import { parkedPage } from "./parked.js";
@@ -15,6 +16,7 @@ import { usersPage } from "./user.js";
 const pages = {
   flow: flowPage,
   events: eventsPage,
+  journey: journeyPage,
   users: usersPage,
   parked: parkedPage,
   rebuilds: rebuildsPage,

@@ -39,7 +39,7 @@ export function eventRow({ offset, event }, { onOpen, open = false, actions = []
 }
 
 function contentOf(event, raw, actions) {
-  const links = event.id ? [permalink(event)] : [];
+  const links = event.id ? [journeyLink(event), permalink(event)] : [];
   return [h("div", { class: "event-links" }, peopleOf(event.data), links, copyButton(raw), actions), jsonBlock(raw)];
 }
 
@@ -47,6 +47,10 @@ function contentOf(event, raw, actions) {
 function peopleOf(data) {
   const named = ["from", "to", "user_id"].filter((field) => /^\d+$/.test(data?.[field] ?? ""));
   return named.map((field) => h("a", { href: route("users", data[field]) }, `${field} ${data[field]}`));
+}
+
+function journeyLink(event) {
+  return h("a", { href: route("journey", event.id) }, "Journey");
 }
 
 function permalink(event) {

@@ -11,6 +11,7 @@ const PAIR_MS = 1500;
 const PLACES = {
   f: ["#/flow", "Flow"],
   e: ["#/events", "Events"],
+  j: ["#/journey", "Journey"],
   u: ["#/users", "Users"],
   p: ["#/parked", "Parked"],
   b: ["#/rebuilds", "Rebuilds"],

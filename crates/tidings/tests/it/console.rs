@@ -2,6 +2,7 @@
 //! keyboard, and that the browser has nothing to complain about.
 
 mod browser;
+mod journey;
 mod keyboard;
 mod parking_lot;
 mod rebuilds;
@@ -210,6 +211,7 @@ async fn the_keyboard_alone_reaches_and_works_every_control() {
         ("/#/events", ".events > li"),
         ("/#/users/1", "#followers tbody tr"),
         ("/#/parked", ".empty:not([hidden])"),
+        ("/#/journey", ".empty:not([hidden])"),
         ("/#/rebuilds", ".empty:not([hidden])"),
         ("/#/audit", ".empty:not([hidden])"),
     ] {
