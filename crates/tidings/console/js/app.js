@@ -10,6 +10,7 @@ import { listen } from "./keys.js";
 import { showLogin } from "./login.js";
 import { parkedPage } from "./parked.js";
 import { rebuildsPage } from "./rebuilds.js";
+import { reconciliationPage } from "./reconciliation.js";
 import { start } from "./router.js";
 import { usersPage } from "./user.js";
 
@@ -20,6 +21,7 @@ const pages = {
   users: usersPage,
   parked: parkedPage,
   rebuilds: rebuildsPage,
+  reconciliation: reconciliationPage,
   audit: auditPage,
 };
 const outlet = document.getElementById("main");

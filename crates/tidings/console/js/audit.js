@@ -20,6 +20,8 @@ const WORDS = {
   "rebuild.resume": "Rebuild resumed",
   "rebuild.switch": "Readers given a rebuild",
   "rebuild.cancel": "Rebuild cancelled",
+  "reconcile.repair": "Repair asked for",
+  "reconcile.repaired": "Repair made",
 };
 
 export const auditPage = { title: "Audit", show };

@@ -15,6 +15,7 @@ const PLACES = {
   u: ["#/users", "Users"],
   p: ["#/parked", "Parked"],
   b: ["#/rebuilds", "Rebuilds"],
+  c: ["#/reconciliation", "Reconciliation"],
   a: ["#/audit", "Audit"],
 };
 

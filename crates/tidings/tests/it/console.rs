@@ -6,6 +6,7 @@ mod journey;
 mod keyboard;
 mod parking_lot;
 mod rebuilds;
+mod reconciliation;
 mod shortcuts;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -213,6 +214,7 @@ async fn the_keyboard_alone_reaches_and_works_every_control() {
         ("/#/parked", ".empty:not([hidden])"),
         ("/#/journey", ".empty:not([hidden])"),
         ("/#/rebuilds", ".empty:not([hidden])"),
+        ("/#/reconciliation", ".empty:not([hidden])"),
         ("/#/audit", ".empty:not([hidden])"),
     ] {
         browser.open(&url(&world, path)).await;
