@@ -1,15 +1,29 @@
 // The console's start: who is there? Then the login or the pages.
 
 import { Problem, Unreachable, get, remove, session } from "./api.js";
+import { auditPage } from "./audit.js";
 import * as connection from "./connection.js";
 import { eventsPage } from "./events.js";
 import { flowPage } from "./flow.js";
+import { journeyPage } from "./journey.js";
+import { listen } from "./keys.js";
 import { showLogin } from "./login.js";
 import { parkedPage } from "./parked.js";
+import { rebuildsPage } from "./rebuilds.js";
+import { reconciliationPage } from "./reconciliation.js";
 import { start } from "./router.js";
 import { usersPage } from "./user.js";
 
-const pages = { flow: flowPage, events: eventsPage, users: usersPage, parked: parkedPage };
+const pages = {
+  flow: flowPage,
+  events: eventsPage,
+  journey: journeyPage,
+  users: usersPage,
+  parked: parkedPage,
+  rebuilds: rebuildsPage,
+  reconciliation: reconciliationPage,
+  audit: auditPage,
+};
 const outlet = document.getElementById("main");
 let leave = () => {};
 
@@ -28,7 +42,7 @@ function showLoggedOut(reason) {
 
 // The frame around the pages: only for someone who is logged in.
 function chrome(loggedIn) {
-  for (const id of ["nav", "link-state", "logout"]) document.getElementById(id).hidden = !loggedIn;
+  for (const id of ["nav", "link-state", "keys", "logout"]) document.getElementById(id).hidden = !loggedIn;
 }
 
 async function logOut() {
@@ -78,5 +92,6 @@ document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();
   outlet.focus();
 });
+listen(document.getElementById("keys"));
 connection.show();
 open();

@@ -49,3 +49,16 @@ export async function once(button, work) {
 export function say(sentence) {
   setText(document.getElementById("said"), sentence);
 }
+
+/** Gives the focus to the page's heading: where reading begins, when what had it is gone. */
+export function focusHeading() {
+  const heading = document.querySelector("#main h1");
+  heading?.setAttribute("tabindex", "-1");
+  heading?.focus({ preventScroll: true });
+}
+
+/** Shows or hides a control; a hidden one would drop the focus. */
+export function showIf(element, isShown) {
+  if (!isShown && element === document.activeElement) focusHeading();
+  element.hidden = !isShown;
+}

@@ -6,15 +6,18 @@ import { jsonBlock } from "./json.js";
 import { route } from "./router.js";
 import { timeElement } from "./time.js";
 
-/** A closed row; its content is made when it is opened first. `onOpen` is called when it opens. */
-export function eventRow({ offset, event }, { onOpen, open = false } = {}) {
+/**
+ * A closed row; its content is made when it is opened first. `onOpen` is called when it opens. `actions`: controls
+ * that stand with its links; `raw`: what is shown as its content where that is not the event.
+ */
+export function eventRow({ offset, event }, { onOpen, open = false, actions = [], raw = event } = {}) {
   const content = h("div", { class: "event-content" });
   const element = h(
     "details",
     { class: "event", "data-offset": offset, "data-id": event.id, open },
     h(
       "summary",
-      {},
+      { "data-row": true },
       h("span", { class: "event-offset", title: "Offset in the log" }, count(offset)),
       h("span", { class: "event-type", "data-family": event.type.split(".")[0] }, event.type),
       h("span", { class: "event-key" }, h("span", { class: "dim" }, "key "), event.partitionkey ?? ""),
@@ -24,7 +27,7 @@ export function eventRow({ offset, event }, { onOpen, open = false } = {}) {
     content,
   );
   const fill = () => {
-    if (content.childElementCount === 0) content.append(...contentOf(event));
+    if (content.childElementCount === 0) content.append(...contentOf(event, raw, actions));
   };
   if (open) fill();
   element.addEventListener("toggle", () => {
@@ -35,17 +38,19 @@ export function eventRow({ offset, event }, { onOpen, open = false } = {}) {
   return element;
 }
 
-function contentOf(event) {
-  return [
-    h("div", { class: "event-links" }, peopleOf(event.data), permalink(event), copyButton(event)),
-    jsonBlock(event),
-  ];
+function contentOf(event, raw, actions) {
+  const links = event.id ? [journeyLink(event), permalink(event)] : [];
+  return [h("div", { class: "event-links" }, peopleOf(event.data), links, copyButton(raw), actions), jsonBlock(raw)];
 }
 
 // Ids of users in the payload, as links: the follow graph's events name their two sides so.
 function peopleOf(data) {
   const named = ["from", "to", "user_id"].filter((field) => /^\d+$/.test(data?.[field] ?? ""));
   return named.map((field) => h("a", { href: route("users", data[field]) }, `${field} ${data[field]}`));
+}
+
+function journeyLink(event) {
+  return h("a", { href: route("journey", event.id) }, "Journey");
 }
 
 function permalink(event) {

@@ -5,6 +5,7 @@ import { h, once, say, setText } from "./dom.js";
 import { EventList } from "./event-list.js";
 import { eventRow } from "./event-row.js";
 import { counted } from "./format.js";
+import { pageKeys } from "./keys.js";
 import { poll } from "./poll.js";
 import { alertPlace } from "./problem.js";
 import { route } from "./router.js";
@@ -28,6 +29,10 @@ function show(outlet, [eventId]) {
     alert.element,
     list.element,
     older,
+    pageKeys([
+      { key: "/", does: "find an event", run: () => document.getElementById("lookup").focus() },
+      { key: "l", does: "live, or pause", run: live.turn },
+    ]),
   );
   // Looking at one event, the rest stands still below it.
   if (eventId) live.still();
@@ -39,7 +44,7 @@ function show(outlet, [eventId]) {
 
 function liveSwitch(list, alert) {
   const text = h("span", { class: "live-text" });
-  const button = h("button", { type: "button", id: "live", on: { click: () => (stop ? pause("Paused.") : resume()) } });
+  const button = h("button", { type: "button", id: "live", "aria-keyshortcuts": "l", on: { click: turn } });
   const element = h("div", { class: "live" }, h("i", { "aria-hidden": "true" }), text, button);
   let stop = null;
 
@@ -47,6 +52,11 @@ function liveSwitch(list, alert) {
     const page = await get("/v1/admin/events", { latest: LATEST }, { signal });
     list.addNewest(page.items);
     if (stop) setText(text, `Live, ${counted(list.size, "event")} here`);
+  }
+
+  function turn() {
+    if (stop) pause("Paused.");
+    else resume();
   }
 
   function resume() {
@@ -73,7 +83,7 @@ function liveSwitch(list, alert) {
     pause("Paused.");
     refresh(undefined).catch(alert.put);
   }
-  return { element, resume, pause, still };
+  return { element, turn, resume, pause, still };
 }
 
 function olderButton(list, alert, live) {

@@ -6,6 +6,7 @@ import { FlowHistory } from "./flow-history.js";
 import { flowPicture } from "./flow-picture.js";
 import { verdict, worst } from "./flow-verdict.js";
 import { count, duration, rate, timeOfDay } from "./format.js";
+import { pageKeys } from "./keys.js";
 import { poll } from "./poll.js";
 import { alertPlace } from "./problem.js";
 import { route } from "./router.js";
@@ -35,6 +36,7 @@ function show(outlet) {
     alert.element,
     body,
     h("p", { class: "fine foot" }, ABOUT),
+    pageKeys([]),
   );
 
   return poll(

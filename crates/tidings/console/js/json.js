@@ -4,16 +4,12 @@ import { h } from "./dom.js";
 
 const INDENT = "  ";
 
-/** A <pre> of the value. */
-export function jsonBlock(value) {
+/** A <pre> of the value; `label` says what it is. */
+export function jsonBlock(value, label = "Event content") {
   const parts = [];
   write(value, "", parts);
   // Focusable, because a long line scrolls sideways and a keyboard has to be able to.
-  return h(
-    "pre",
-    { class: "json", tabindex: "0", role: "region", "aria-label": "Event content" },
-    h("code", {}, parts),
-  );
+  return h("pre", { class: "json", tabindex: "0", role: "region", "aria-label": label }, h("code", {}, parts));
 }
 
 function write(value, indent, parts) {

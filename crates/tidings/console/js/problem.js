@@ -27,9 +27,14 @@ export function problemAlert(error) {
 /** A place for alerts: `put(error)` shows one, `put(null)` clears it. */
 export function alertPlace() {
   const element = h("div", { class: "alert-place" });
+  let shown = "";
   return {
     element,
     put(error) {
+      // Polling gets the same answer again and again; it is an alert once.
+      const same = error ? JSON.stringify([error.message, error.status, error.fields]) : "";
+      if (same && same === shown) return;
+      shown = same;
       element.replaceChildren(...(error ? [problemAlert(error)] : []));
     },
   };

@@ -1,7 +1,8 @@
-// `#/page/arguments` to a page. A page is `{ title, show(outlet, args) }`; `show` returns what to
+// `#/page/arguments?query` to a page. A page is `{ title, show(outlet, args, query) }`; `show` returns what to
 // call when the page is left.
 
-import { say } from "./dom.js";
+import { focusHeading, say } from "./dom.js";
+import { noPageKeys } from "./keys.js";
 
 const HOME = "#/flow";
 
@@ -9,7 +10,7 @@ const HOME = "#/flow";
 export function parse(hash) {
   if (!hash.startsWith("#/")) return null;
   try {
-    return hash.slice(2).split("/").filter(Boolean).map(decodeURIComponent);
+    return hash.slice(2).split("?", 1)[0].split("/").filter(Boolean).map(decodeURIComponent);
   } catch {
     return null;
   }
@@ -18,6 +19,16 @@ export function parse(hash) {
 /** The address of a page: `route("users", "17")`. */
 export function route(...parts) {
   return `#/${parts.map(encodeURIComponent).join("/")}`;
+}
+
+/** The address of a page with a query; what is empty in it is left out. */
+export function routeWith(query, ...parts) {
+  const text = new URLSearchParams(Object.entries(query).filter(([, value]) => value)).toString();
+  return text ? `${route(...parts)}?${text}` : route(...parts);
+}
+
+function queryOf(hash) {
+  return Object.fromEntries(new URLSearchParams(hash.split("?")[1] ?? ""));
 }
 
 /** Shows pages into `outlet` as the address says, until the returned function is called. */
@@ -36,11 +47,12 @@ export function start(outlet, pages) {
       return;
     }
     leave();
+    noPageKeys();
     outlet.replaceChildren();
     document.title = `${page.title} · Tidings`;
     markCurrent(parts[0]);
-    leave = page.show(outlet, parts.slice(1)) ?? (() => {});
-    if (!first) arrive(outlet, page.title);
+    leave = page.show(outlet, parts.slice(1), queryOf(location.hash)) ?? (() => {});
+    if (!first) arrive(page.title);
     first = false;
   }
 
@@ -49,23 +61,27 @@ export function start(outlet, pages) {
   return () => {
     stopping.abort();
     leave();
+    noPageKeys();
     outlet.replaceChildren();
   };
 }
 
 // A link inside one document moves no focus: without this a keyboard stays at the old place, and
 // a screen reader says nothing.
-function arrive(outlet, title) {
+function arrive(title) {
   scrollTo(0, 0);
-  const heading = outlet.querySelector("h1");
-  heading?.setAttribute("tabindex", "-1");
-  heading?.focus({ preventScroll: true });
+  focusHeading();
   say(title);
 }
 
 function markCurrent(name) {
   for (const link of document.querySelectorAll("#nav a")) {
-    if (parse(link.hash)[0] === name) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (parse(link.hash)[0] !== name) {
+      link.removeAttribute("aria-current");
+      continue;
+    }
+    link.setAttribute("aria-current", "page");
+    // On a narrow screen the names of the pages scroll sideways.
+    link.parentElement.scrollLeft = link.offsetLeft - (link.parentElement.clientWidth - link.offsetWidth) / 2;
   }
 }

@@ -3,6 +3,7 @@
 import { Problem, get } from "./api.js";
 import { h, once, say } from "./dom.js";
 import { count } from "./format.js";
+import { pageKeys } from "./keys.js";
 import { alertPlace } from "./problem.js";
 import { route } from "./router.js";
 import { userList } from "./user-list.js";
@@ -14,6 +15,7 @@ function show(outlet, [userId, view, otherId]) {
   const alert = alertPlace();
   const body = h("div", {});
   outlet.append(h("div", { class: "page-head" }, h("h1", {}, "Users")), searchForm(alert), alert.element, body);
+  outlet.append(pageKeys([{ key: "/", does: "find a user", run: () => document.getElementById("find-user").focus() }]));
   if (!userId) {
     body.append(h("p", { class: "empty" }, "Search for a user by id or by handle. Events and lists link here, too."));
   } else {

@@ -2,6 +2,12 @@
 //! keyboard, and that the browser has nothing to complain about.
 
 mod browser;
+mod journey;
+mod keyboard;
+mod parking_lot;
+mod rebuilds;
+mod reconciliation;
+mod shortcuts;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -206,13 +212,20 @@ async fn the_keyboard_alone_reaches_and_works_every_control() {
         ("/#/events", ".events > li"),
         ("/#/users/1", "#followers tbody tr"),
         ("/#/parked", ".empty:not([hidden])"),
+        ("/#/journey", ".empty:not([hidden])"),
+        ("/#/rebuilds", ".empty:not([hidden])"),
+        ("/#/reconciliation", ".empty:not([hidden])"),
+        ("/#/audit", ".empty:not([hidden])"),
     ] {
         browser.open(&url(&world, path)).await;
         browser.see(ready).await;
         browser.reload().await;
         browser.see(ready).await;
         let controls = mark_controls(&browser).await;
-        let reached = tab_through(&browser, controls.len() + 2).await;
+        // A field for a moment has a stop for each of its parts.
+        let moments = browser.run("return document.querySelectorAll('[type=datetime-local]').length", vec![]).await;
+        let presses = controls.len() + 2 + 8 * moments.as_u64().unwrap() as usize;
+        let reached = tab_through(&browser, presses).await;
         assert!(reached.is_superset(&controls), "{path}: not reached by Tab: {:?}", &controls - &reached);
     }
 

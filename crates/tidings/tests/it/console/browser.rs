@@ -21,9 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is looked at meanwhile.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// WebDriver's code points of the two keys that a page must be usable with.
+/// WebDriver's code points of the keys that a page must be usable with.
 pub(crate) const TAB: char = '\u{E004}';
 pub(crate) const ENTER: char = '\u{E007}';
+pub(crate) const ESCAPE: char = '\u{E00C}';
+pub(crate) const UP: char = '\u{E013}';
+pub(crate) const DOWN: char = '\u{E015}';
+pub(crate) const BACKSPACE: char = '\u{E003}';
+const SHIFT: char = '\u{E008}';
 
 /// A browser with one page. Dropping it ends the browser, also when a test panics.
 pub(crate) struct Browser {
@@ -120,6 +125,16 @@ impl Browser {
         for value in keys.chars() {
             actions = actions.then(KeyAction::Down { value }).then(KeyAction::Up { value });
         }
+        self.client.perform_actions(actions).await.unwrap();
+    }
+
+    /// Tab, backwards.
+    pub(crate) async fn shift_tab(&self) {
+        let actions = KeyActions::new("keyboard".to_owned())
+            .then(KeyAction::Down { value: SHIFT })
+            .then(KeyAction::Down { value: TAB })
+            .then(KeyAction::Up { value: TAB })
+            .then(KeyAction::Up { value: SHIFT });
         self.client.perform_actions(actions).await.unwrap();
     }
 

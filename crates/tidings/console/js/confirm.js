@@ -1,0 +1,109 @@
+// An action that asks first: it says what it would do, and does what it has said, nothing else.
+
+import { Unreachable } from "./api.js";
+import { dialog } from "./dialog.js";
+import { h, once, say } from "./dom.js";
+import { alertPlace } from "./problem.js";
+
+/**
+ * Opens the dialog of an action. `about`: what it does, as elements. `fields`: of fields.js. `wanted()`: what is
+ * asked for by them. `preview(wanted, signal)`: an element that shows what would be done, asked from the server;
+ * without it nothing is shown. `button`: the verb; it may depend on the preview. `run(wanted)`: does it; what it
+ * answers goes to `done`. `danger`: it cannot be undone.
+ */
+export function confirm({ title, about, fields = [], wanted = () => null, preview, button, danger, run, done }) {
+  const alert = alertPlace();
+  const foresight = preview && foresee(preview, wanted);
+  const act = h(
+    "button",
+    { type: "submit", class: danger ? "strong danger" : "strong", "data-act": "confirm" },
+    button,
+  );
+  const cancel = h("button", { type: "button", "data-act": "cancel" }, "Cancel");
+  const form = h(
+    "form",
+    { class: "dialog-form" },
+    about,
+    fields.map((field) => field.element),
+    foresight?.element,
+    alert.element,
+    h("div", { class: "dialog-acts" }, act, cancel),
+    h("p", { class: "fine" }, h("kbd", {}, "Esc"), " leaves everything as it is."),
+  );
+
+  async function submit() {
+    alert.put(null);
+    // What has changed since it was shown is shown first: nothing is done that was not seen.
+    if (foresight && !(await foresight.isSeen())) return;
+    try {
+      const answer = await run(wanted());
+      shown.close();
+      done?.(answer);
+    } catch (error) {
+      alert.put(error);
+      if (error instanceof Unreachable) say("The server is not reachable.");
+    }
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    once(act, submit);
+  });
+  form.addEventListener("change", () => foresight?.look());
+  const shown = dialog({ title, content: form, onClose: foresight?.end });
+  cancel.addEventListener("click", shown.close);
+  foresight?.look();
+  return shown;
+}
+
+/** The place that says what would be done. */
+function foresee(preview, wanted) {
+  const body = h("div", {}, h("p", { class: "loading" }, "Asking what it would do…"));
+  const element = h("div", { class: "foresight", role: "group", "aria-label": "What it will do" }, body);
+  const heard = h("p", { class: "heard", role: "status", "aria-live": "polite" });
+  element.append(heard);
+  const alert = alertPlace();
+  let asked = null;
+  let seen = null;
+  let asking = null;
+  let going = new AbortController();
+
+  async function look() {
+    const want = wanted();
+    const text = JSON.stringify(want);
+    if (text === asked) return asking;
+    asked = text;
+    seen = null;
+    going.abort();
+    going = new AbortController();
+    asking = show(want, text, going.signal);
+    return asking;
+  }
+
+  async function show(want, text, signal) {
+    try {
+      const answer = await preview(want, signal);
+      alert.put(null);
+      body.replaceChildren(answer);
+      seen = text;
+      heard.textContent = answer.querySelector("[data-said]")?.textContent ?? "";
+    } catch (error) {
+      if (signal.aborted) return;
+      asked = null;
+      alert.put(error);
+      body.replaceChildren(alert.element);
+    }
+  }
+
+  return {
+    element,
+    look,
+    end: () => going.abort(),
+    async isSeen() {
+      const before = seen;
+      if (before !== null && before === JSON.stringify(wanted())) return true;
+      await look();
+      return false;
+    },
+  };
+}
