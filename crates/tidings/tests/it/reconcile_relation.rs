@@ -68,7 +68,7 @@ async fn thousands_of_damaged_rows_are_found_exactly_and_repaired_while_clients_
                 while !is_over.load(Ordering::Relaxed) {
                     // Among themselves, and whom the damaged pairs concern.
                     let to = if round % 4 < 2 { 6_001 + (id + round / 4) % 50 } else { 8_001 + (id + 1) % 10 };
-                    if round % 2 == 0 {
+                    if round.is_multiple_of(2) {
                         user.follow(to).await
                     } else {
                         user.unfollow(to).await
