@@ -5,12 +5,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Conn, Db, EventIds, Result,
-    limits::RECONCILE_DIFFERENCES_MAX,
-    log::Log,
-    projector::{Generation, rebuild::Check},
-};
+use crate::{Conn, EventIds, Result, limits::RECONCILE_DIFFERENCES_MAX};
+
+/// The live generation, which is to be compared with facts as one that was built is before it is switched to.
+pub use crate::projector::rebuild::Check as Comparison;
 
 /// A projection that can be compared with its facts.
 #[async_trait]
@@ -28,28 +26,6 @@ pub trait Reconciled: Send + Sync + 'static {
     /// [`Reconciled::compare`]; some may have been put right since. It decides anew from facts, with the rows
     /// of its keys locked as its commands do, so that the events' order is that of their versions.
     async fn repair(&self, differences: &[Difference], ids: &EventIds, conn: Conn<'_>) -> Result<u64>;
-}
-
-/// What is to be compared.
-#[derive(Debug)]
-pub struct Comparison<'a> {
-    /// The database.
-    pub db: &'a Db,
-    /// The log.
-    pub log: &'a Log,
-    /// The generation that is live.
-    pub generation: Generation,
-    /// The name under which its positions and its parking lot are stored.
-    pub identity: &'a str,
-}
-
-impl Comparison<'_> {
-    /// Waits until the projector has dealt with all that is committed now; false when that takes too long, as it
-    /// does while the projector or the relay is down.
-    pub async fn settle(&self) -> Result<bool> {
-        let Self { db, log, generation, identity } = *self;
-        Check { db, log, generation, identity }.settle().await
-    }
 }
 
 /// What one comparison found.

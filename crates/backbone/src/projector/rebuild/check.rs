@@ -80,7 +80,8 @@ pub struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Waits until the generation has dealt with all that is committed now; false when that takes too long.
+    /// Waits until the generation has dealt with all that is committed now; false when that takes too long, as it
+    /// does while the projector or the relay is down.
     pub async fn settle(&self) -> Result<bool> {
         let settled = async {
             self.log.relayed().await?;
