@@ -28,7 +28,7 @@ pub(crate) use position::hold as hold_position;
 pub use position::{Position, position, positions};
 pub use retry::Gaps;
 pub use runtime::{MissingHistory, Options, Runtime};
-pub use status::{Handle, PartStatus, State, Status};
+pub use status::{Forgotten, Handle, NotForgotten, PartStatus, State, Status};
 
 /// Maintains one projection.
 #[async_trait]

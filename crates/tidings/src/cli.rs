@@ -9,6 +9,7 @@ mod logging;
 mod login_link;
 mod operator;
 mod parked;
+mod projector;
 mod rebuild;
 mod roles;
 mod table;
@@ -76,6 +77,9 @@ enum Command {
     /// Build a projection anew, beside the one that is read
     #[command(subcommand)]
     Rebuild(rebuild::RebuildCommand),
+    /// Remove what is stored of a projector that is gone
+    #[command(subcommand)]
+    Projector(projector::ProjectorCommand),
     /// Look at events
     #[command(subcommand)]
     Events(events::EventsCommand),
@@ -163,6 +167,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Verify(arguments) => return verify::run(&config, &arguments).await,
         Command::Lag(arguments) => lag::run(&config, &arguments).await?,
         Command::Rebuild(command) => rebuild::run(&config, command).await?,
+        Command::Projector(command) => projector::run(&config, command).await?,
         Command::Events(command) => events::run(&config, command).await?,
         Command::Parked(command) => parked::run(&config, command).await?,
         Command::Audit(arguments) => audit::run(&config, &arguments).await?,

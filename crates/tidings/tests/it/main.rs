@@ -21,6 +21,7 @@ mod parked;
 mod rebuild;
 mod roles;
 mod routes;
+mod runbook;
 mod telemetry;
 
 use tidings_testkit::{Kind, Options, World};

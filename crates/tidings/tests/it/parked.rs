@@ -21,7 +21,7 @@ on_every_world!(
 );
 
 /// A world in which what user 4 does cannot be applied: he has followed 1, and then 2 and 3.
-async fn with_poison(kind: Kind, settings: &[(&str, &str)]) -> (World, Hand) {
+pub(crate) async fn with_poison(kind: Kind, settings: &[(&str, &str)]) -> (World, Hand) {
     let settings: Vec<_> = TWO_QUICK_TRIES.iter().chain(settings).copied().collect();
     let world = world_on(kind, &settings).await;
     world.register(1..=6).await;
