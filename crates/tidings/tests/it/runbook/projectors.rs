@@ -2,7 +2,7 @@
 
 use tidings_testkit::{Part, World};
 
-use super::{Section, Watch, until_rebuilt, until_told};
+use super::{Section, Watch, until, until_rebuilt, until_told};
 use crate::{database::Hand, embedded};
 
 const IS_STOPPED: &str = "tidings_projector_state{projector=\"relation\",state=\"stopped\"} 1";
@@ -76,7 +76,14 @@ async fn stopped() -> World {
     }
     world.drain().await;
     fall_back(&world).await;
-    world.start_part_unready(Part::Server).await;
+    let url = world.start_part_unready(Part::Server).await;
+    let token = world.admin_token().await;
+    // It answers that it is starting at first.
+    until("metrics", async || {
+        let asked = world.client().get(format!("{url}/metrics")).bearer_auth(&token).send().await;
+        asked.unwrap().status().is_success()
+    })
+    .await;
     until_told(&world, IS_STOPPED).await;
     world
 }
