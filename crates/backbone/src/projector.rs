@@ -28,7 +28,7 @@ pub use position::{Position, position, positions};
 pub(crate) use position::{hold as hold_position, place};
 pub use retry::Gaps;
 pub use runtime::{MissingHistory, Options, Runtime};
-pub use status::{Handle, PartStatus, State, Status};
+pub use status::{Forgotten, Handle, NotForgotten, PartStatus, State, Status};
 
 /// Maintains one projection.
 #[async_trait]

@@ -30,6 +30,8 @@ pub struct Process {
     lines: Receiver<String>,
     errors: Arc<Mutex<VecDeque<String>>>,
     error_reader: Option<JoinHandle<()>>,
+    /// Disconnected once standard error was read to its end.
+    errors_end: Receiver<()>,
     ended: Option<ExitStatus>,
 }
 
@@ -43,7 +45,9 @@ impl Process {
         read_lines(child.stdout.take().unwrap(), move |line| drop(sender.send(line)));
         let errors = Arc::<Mutex<VecDeque<String>>>::default();
         let kept = Arc::clone(&errors);
+        let (until_the_end, errors_end) = channel::<()>();
         let error_reader = Some(read_lines(child.stderr.take().unwrap(), move |line| {
+            let _ = &until_the_end;
             let mut kept = kept.lock().unwrap();
             if kept.len() == ERROR_LINES_MAX {
                 kept.pop_front();
@@ -51,7 +55,7 @@ impl Process {
             kept.push_back(line);
         }));
         let program = command.get_program().to_string_lossy().into_owned();
-        Self { child, program, lines, errors, error_reader, ended: None }
+        Self { child, program, lines, errors, error_reader, errors_end, ended: None }
     }
 
     /// The next line of its output that contains `text`.
@@ -80,7 +84,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended and all that it said was read.
     pub fn wait(&mut self) -> ExitStatus {
         if let Some(status) = self.ended {
             return status;
@@ -94,6 +98,8 @@ impl Process {
             }
         }
         let status = self.child.wait().unwrap();
+        let end = self.errors_end.recv_timeout(PATIENCE);
+        assert_eq!(end, Err(RecvTimeoutError::Disconnected), "{} left its standard error open", self.program);
         self.ended = Some(status);
         status
     }

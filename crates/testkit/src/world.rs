@@ -186,6 +186,11 @@ impl World {
         self.processes.url()
     }
 
+    /// Where every part that runs tells how it is.
+    pub fn addresses(&self) -> Vec<(Part, String)> {
+        self.processes.urls()
+    }
+
     /// The HTTP client.
     pub fn client(&self) -> &reqwest::Client {
         &self.client

@@ -10,6 +10,7 @@ mod logging;
 mod login_link;
 mod operator;
 mod parked;
+mod projector;
 mod rebuild;
 mod reconcile;
 mod roles;
@@ -80,6 +81,9 @@ enum Command {
     Rebuild(rebuild::RebuildCommand),
     /// Compare what follows from facts with them, and put right what differs
     Reconcile(reconcile::ReconcileArgs),
+    /// Remove what is stored of a projector that is gone
+    #[command(subcommand)]
+    Projector(projector::ProjectorCommand),
     /// Look at events
     #[command(subcommand)]
     Events(events::EventsCommand),
@@ -171,6 +175,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Lag(arguments) => lag::run(&config, &arguments).await?,
         Command::Rebuild(command) => rebuild::run(&config, command).await?,
         Command::Reconcile(arguments) => return reconcile::run(&config, arguments).await,
+        Command::Projector(command) => projector::run(&config, command).await?,
         Command::Events(command) => events::run(&config, command).await?,
         Command::Journey(arguments) => journey::run(&config, &arguments).await?,
         Command::Parked(command) => parked::run(&config, command).await?,

@@ -1,5 +1,7 @@
 //! How far projectors are, measured at the source: true also while they are dead.
 
+mod forget;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
@@ -8,6 +10,7 @@ use std::{
 
 use tidings_event::{EventId, Timestamp};
 
+pub use self::forget::{Forgotten, NotForgotten};
 use super::{
     Generation, Projector, generation,
     position::{Position, positions},
@@ -166,6 +169,8 @@ pub struct Handle {
     registered: Arc<Mutex<BTreeMap<&'static str, Registered>>>,
     /// Generations whose gauges were published while they were built, by their name in metrics.
     measured: Arc<Mutex<BTreeSet<String>>>,
+    /// Projectors that were shown to belong to no program.
+    unregistered: Arc<Mutex<BTreeSet<String>>>,
     /// What the metrics were told last.
     told: Arc<Mutex<Vec<Told>>>,
 }
@@ -190,8 +195,8 @@ impl Told {
 
 impl Handle {
     pub(super) fn new(db: Db, log: Log, clock: Clock) -> Self {
-        let (registered, measured, told) = Default::default();
-        Self { db, log, clock, registered, measured, told }
+        let (registered, measured, unregistered, told) = Default::default();
+        Self { db, log, clock, registered, measured, unregistered, told }
     }
 
     pub(super) fn register(&self, projector: Arc<dyn Projector>, parts: Vec<Part>) -> Tasks {
@@ -324,10 +329,18 @@ impl Handle {
             measured.extend(statuses.iter().filter(|status| !status.is_live).map(Status::label));
         }
         self.publish_told();
-        for status in statuses {
-            if status.state == State::Unregistered {
-                telemetry::projector_state(&status.name, status.state.name(), &State::NAMES);
+        let nobodys = statuses.iter().filter(|status| status.state == State::Unregistered);
+        let nobodys: BTreeSet<String> = nobodys.map(|status| status.name.clone()).collect();
+        {
+            let mut unregistered = self.unregistered.lock().unwrap_or_else(PoisonError::into_inner);
+            for gone in unregistered.iter().filter(|name| !nobodys.contains(*name)) {
+                telemetry::projector_state(gone, "forgotten", &State::NAMES);
+                telemetry::projector_lag(gone, 0, 0.0, 0.0);
             }
+            nobodys.iter().for_each(|name| telemetry::projector_state(name, State::Unregistered.name(), &State::NAMES));
+            *unregistered = nobodys;
+        }
+        for status in statuses {
             telemetry::parked_keys(&status.label(), status.parked());
         }
         Ok(())

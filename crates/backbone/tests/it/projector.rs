@@ -1,5 +1,7 @@
 //! Guarantees 4 and 6: every effect happens once, and one bad event never stops other keys.
 
+mod forget;
+
 use std::time::Duration;
 
 use tidings_backbone::{

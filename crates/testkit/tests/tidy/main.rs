@@ -12,6 +12,7 @@ mod names;
 mod pages;
 mod read_me;
 mod rooms;
+mod runbook;
 mod settings;
 mod words;
 

@@ -37,7 +37,8 @@ fn tests_named(text: &str) -> Vec<String> {
     text.split("[test: ").skip(1).filter_map(|rest| Some(rest.split_once(']')?.0.to_owned())).collect()
 }
 
-fn is_test(name: &str) -> bool {
+/// Whether there is a test of this name: `path::function`.
+pub(crate) fn is_test(name: &str) -> bool {
     let Some((path, function)) = name.rsplit_once("::") else { return false };
     let Ok(text) = std::fs::read_to_string(root().join(path)) else { return false };
     let Some(offset) = text.find(&format!("fn {function}(")) else { return false };

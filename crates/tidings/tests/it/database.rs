@@ -57,6 +57,15 @@ impl Hand {
         self.run("DROP TRIGGER refuse").await;
     }
 
+    /// Ends the connection that holds a lock of `GET_LOCK`.
+    pub(crate) async fn end_holder_of(&mut self, lock: &str) {
+        let Self::Mysql(connection) = self else { panic!("only a server has such locks") };
+        let sql = "SELECT CAST(COALESCE(IS_USED_LOCK(?), 0) AS SIGNED)";
+        let holder: i64 = sqlx::query_scalar(sql).bind(lock).fetch_one(connection).await.unwrap();
+        assert_ne!(holder, 0, "somebody holds {lock}");
+        self.run(format!("KILL CONNECTION {holder}")).await;
+    }
+
     /// The number that a statement answers.
     pub(crate) async fn number(&mut self, sql: &'static str) -> i64 {
         match self {

@@ -24,6 +24,7 @@ mod reconcile;
 mod reconcile_relation;
 mod roles;
 mod routes;
+mod runbook;
 mod telemetry;
 
 use tidings_testkit::{Kind, Options, World};

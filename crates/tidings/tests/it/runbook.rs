@@ -1,0 +1,58 @@
+//! docs/runbook.md, done: each section's alert is brought about, its commands are run as they are written there,
+//! and then the alert is over, by Prometheus' own reading of the rules and of what the processes tell.
+
+mod alert;
+mod api;
+mod http;
+mod ledger;
+mod page;
+mod parking;
+mod processes;
+mod projectors;
+mod receiver;
+mod reconciliation;
+mod services;
+mod truth;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tidings_testkit::World;
+
+use self::{alert::Watch, page::Section, receiver::Receiver};
+
+/// Longest time that a test waits for a state.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause between two looks whether it is there.
+const LOOK_GAP: Duration = Duration::from_millis(50);
+
+/// Waits until something holds.
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(LOOK_GAP).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+}
+
+/// Waits until a metric, summed over labels and processes, is as wanted.
+async fn until_metric(world: &World, name: &str, wanted: impl Fn(f64) -> bool) {
+    until(name, async || wanted(world.metric(name).await)).await;
+}
+
+/// Waits until some process tells this line.
+async fn until_told(world: &World, line: &str) {
+    until(line, async || world.metrics().await.iter().any(|(_, page)| page.lines().any(|told| told == line))).await;
+}
+
+/// Waits until the last rebuild is done, and readers have what it built.
+async fn until_rebuilt(world: &World) {
+    until("the rebuild to be done", async || {
+        let status: Value = serde_json::from_str(&world.run(&["rebuild", "status", "--json"]).await).unwrap();
+        let rebuild = &status["rebuilds"][0];
+        assert_ne!(rebuild["state"], "failed", "{rebuild}");
+        rebuild["state"] == "done"
+    })
+    .await;
+}
