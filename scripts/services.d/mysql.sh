@@ -3,7 +3,11 @@
 # server runs as the caller: no chroot, and no root but for the download.
 # shellcheck shell=bash disable=SC2154
 
-# The packages are fetched by debootstrap, which checks sid's signature with the keys of this Debian.
+# The series that Tidings is tested with. sid goes on to the next one some day; what sid was on the day of this snapshot
+# is then taken instead.
+mysql_series=9.7
+mysql_snapshot=http://snapshot.debian.org/archive/debian/20261031T000000Z
+
 mysql_root() {
     local root=$shared_dir/mysql
     if [[ ! -d $root ]]; then
@@ -16,14 +20,17 @@ mysql_root() {
 }
 
 mysql_fetch() {
-    local download=$shared_dir/mysql.download unpacked=$1.new deb as_root PATH=$PATH:/usr/sbin:/sbin
+    local download=$shared_dir/mysql.download unpacked=$1.new mirror deb found as_root PATH=$PATH:/usr/sbin:/sbin
     find_root scripts/services up mysql
-    echo "services: fetching MySQL from Debian sid"
-    "${as_root[@]}" rm -rf "$download" "$unpacked" && mkdir "$unpacked" || return 1
-    "${as_root[@]}" debootstrap --variant=minbase --download-only \
-        --include=mysql-server-core,mysql-client-core sid "$download" \
-        ${TIDINGS_SERVICES_DEBIAN_MIRROR:+"$TIDINGS_SERVICES_DEBIAN_MIRROR"} >"$shared_dir/mysql.log" 2>&1 ||
-        die "debootstrap failed; its log: $shared_dir/mysql.log"
+    rm -rf "$unpacked" && mkdir "$unpacked" || return 1
+    for mirror in "${TIDINGS_SERVICES_DEBIAN_MIRROR:-}" "$mysql_snapshot"; do
+        mysql_download "$download" "$mirror"
+        deb=("$download"/var/cache/apt/archives/mysql-server-core_*.deb)
+        found=$(dpkg-deb --field "${deb[0]}" Version) || return 1
+        mysql_is_known "$found" && break
+        echo "services: it is MySQL $found there, and Tidings is tested with $mysql_series"
+    done
+    mysql_is_known "$found" || return 1
     # Of the system that debootstrap would build, a server needs itself and the libraries.
     for deb in "$download"/var/cache/apt/archives/{mysql,lib,zlib}*.deb; do
         dpkg-deb --extract "$deb" "$unpacked" || return 1
@@ -33,6 +40,20 @@ mysql_fetch() {
     "${program[@]}" --no-defaults --version >>"$shared_dir/mysql.log" 2>&1 ||
         die "MySQL was unpacked but does not run; see $shared_dir/mysql.log"
     mv "$unpacked" "$1"
+}
+
+# By debootstrap, which checks sid's signature with the keys of this Debian.
+mysql_download() {
+    echo "services: fetching MySQL from Debian sid${2:+ at $2}"
+    "${as_root[@]}" rm -rf "$1"
+    "${as_root[@]}" debootstrap --variant=minbase --download-only --include=mysql-server-core,mysql-client-core \
+        sid "$1" ${2:+"$2"} >"$shared_dir/mysql.log" 2>&1 ||
+        die "debootstrap failed; its log: $shared_dir/mysql.log. A mirror where sid has MySQL $mysql_series may be named in" \
+            "TIDINGS_SERVICES_DEBIAN_MIRROR; TIDINGS_TEST_WITHOUT=mysql leaves its tests out"
+}
+
+mysql_is_known() {
+    [[ $1 == "$mysql_series".* ]]
 }
 
 # Sets `program` to the words that run a program of the unpacked system.
@@ -46,9 +67,12 @@ mysql_program() {
 }
 
 mysql_start() {
-    local dir=$set_dir/$1 root program settings where=()
+    local dir=$set_dir/$1 root program version settings where=()
     root=$(mysql_root)
     mysql_program "$root" sbin/mysqld
+    version=$("${program[@]}" --no-defaults --version | sed 's/.*Ver \([^ ]*\).*/\1/')
+    mysql_is_known "$version" ||
+        die "there is MySQL $version, and Tidings is tested with $mysql_series; to have that fetched, remove $root"
     where=(--no-defaults "--basedir=$root/usr" "--lc-messages-dir=$root/usr/share/mysql"
         "--character-sets-dir=$root/usr/share/mysql/charsets" "--plugin-dir=$root/usr/lib/mysql/plugin")
     [[ $EUID -ne 0 ]] || where+=(--user=root)
@@ -62,7 +86,7 @@ mysql_start() {
         mv "$dir/data.new" "$dir/data"
     fi
     mysql_accounts >"$dir/accounts.sql"
-    "${program[@]}" --version | sed 's/.*Ver \([^ ]*\).*/\1/' >"$dir/version"
+    echo "$version" >"$dir/version"
     mapfile -t settings < <(sql_settings "$dir")
     # Left by a killed server whose process may not be reaped yet: the new one would take it for running.
     rm -f "$dir"/socket "$dir"/socket.lock
