@@ -30,7 +30,7 @@ install_packages() {
     [[ ${#missing[@]} -gt 0 ]] || return 0
     mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
     command -v apt-get >/dev/null || die "this is not Debian; please install what these hold: ${missing[*]}"
-    find_root apt-get install --no-install-recommends "${missing[@]}"
+    find_root "apt-get update && apt-get install --no-install-recommends ${missing[*]}"
     echo "services: installing ${missing[*]}" >&2
     (
         lock apt

@@ -12,7 +12,8 @@ mariadb_start() {
         # Made beside and moved into place: an installation that was interrupted is not taken for a whole one.
         rm -rf "$dir/data.new"
         # A folder of its own for temporary tables too: each server that starts removes what it takes for old ones.
-        TMPDIR=$dir/tmp mariadb-install-db --no-defaults "${as_user[@]}" --datadir="$dir/data.new" --skip-test-db \
+        # `--force`: no account is named after this machine, so it need not know its own name.
+        TMPDIR=$dir/tmp mariadb-install-db --no-defaults --force "${as_user[@]}" --datadir="$dir/data.new" --skip-test-db \
             --auth-root-authentication-method=normal >"$dir/log" 2>&1 </dev/null ||
             die_with_log "$1" "its data directory could not be made"
         mv "$dir/data.new" "$dir/data"
