@@ -331,7 +331,8 @@ impl Reconciler {
         loop {
             let generation = self.live(reconciled).await?;
             let identity = generation.identity(reconciled.projector());
-            let comparison = Comparison { db: &self.db, log: &self.log, generation, identity: &identity };
+            let event_types = reconciled.event_types();
+            let comparison = Comparison { db: &self.db, log: &self.log, generation, identity: &identity, event_types };
             let compared = reconciled.compare(&comparison).await?;
             // Of one that readers are not given any more nothing is maintained.
             if self.live(reconciled).await? == generation {
