@@ -116,6 +116,8 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert_eq!(rest["events"].as_array().unwrap().len(), 2);
     assert!(world.run(&["parked", "show", "relation", "4"]).await.contains(&offset));
     let first = show["events"][0]["event_id"].as_str().unwrap();
+    let in_the_log = admin.read(&format!("/v1/admin/events/{first}")).await;
+    assert_eq!(show["events"][0]["event"], in_the_log["event"], "as it is elsewhere");
 
     let plan = world.run(&["parked", "redrive", "--all", "--dry-run"]).await;
     assert!(plan.contains("1 keys with 4 waiting events would be tried again"), "{plan}");
