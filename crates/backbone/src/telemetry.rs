@@ -68,8 +68,8 @@ pub(crate) fn projector_delay(projector: SharedString, seconds: f64) {
 
 /// A projector may come upon events of a type that nobody declared. Told before the first one, whose increase
 /// nobody would see otherwise.
-pub(crate) fn no_unknown_event(projector: &'static str) {
-    counter!("tidings_projector_unknown_events_total", "projector" => projector).increment(0);
+pub(crate) fn no_unknown_event(projector: &str) {
+    counter!("tidings_projector_unknown_events_total", "projector" => projector.to_owned()).increment(0);
 }
 
 /// Events of a type that nobody declared, passed over.

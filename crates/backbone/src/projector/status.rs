@@ -202,6 +202,7 @@ impl Handle {
     pub(super) fn register(&self, projector: Arc<dyn Projector>, parts: Vec<Part>) -> Tasks {
         let (name, tasks) = (projector.name(), Tasks::default());
         telemetry::no_unknown_event(name);
+        telemetry::no_unknown_event(&generation::next_label(name));
         let registered = Registered { projector, parts, tasks: tasks.clone() };
         self.registered.lock().unwrap_or_else(PoisonError::into_inner).insert(name, registered);
         tasks
@@ -388,7 +389,7 @@ fn plain(identity: &str) -> &str {
 impl Status {
     /// Its name in metrics. Each rebuild has another number; metrics have one name for all of them.
     fn label(&self) -> String {
-        if self.is_live { self.name.clone() } else { format!("{}@next", plain(&self.name)) }
+        if self.is_live { self.name.clone() } else { generation::next_label(plain(&self.name)) }
     }
 
     fn parked(&self) -> parking::Counts {
