@@ -13,11 +13,11 @@ use super::{
 use crate::{
     Conn, Db, Durability, Error, Result,
     audit::{self, Actor, Entry, Reason},
+    counted::{self, Counted},
     db::Value,
     idempotency::IdempotencyKey,
     log::{Offset, Part},
     projector::{Generation, generation, hold_position},
-    telemetry,
 };
 
 /// Which of a key's events is meant.
@@ -139,10 +139,10 @@ async fn try_discard(
         details: serde_json::to_string(&details).map_err(Error::json("writing the audit"))?,
     };
     audit::write(&mut conn, &entry, at).await?;
+    // Without the number, of which each rebuild makes another one.
+    counted::add(&mut conn, Counted::DiscardedEvents, Generation::of(&wanted.projector).0, 1).await?;
     let discarded = Discarded { event, was_head, freed };
     once::done(tx, key, &discarded, at).await?;
-    // Without the number, of which each rebuild makes another one.
-    telemetry::event_discarded(Generation::of(&wanted.projector).0);
     Ok(Ok(discarded))
 }
 

@@ -17,7 +17,8 @@ use super::{
     rebuild::{self, Rebuilds},
 };
 use crate::{
-    Clock, Db, Result,
+    Clock, Db, Result, audit,
+    counted::{self, Counted},
     journey::{self, Journey},
     limits::OTHER_PROCESS_POLL_GAP,
     log::{Extent, Log, Offset, Part},
@@ -343,6 +344,32 @@ impl Handle {
         }
         for status in statuses {
             telemetry::parked_keys(&status.label(), status.parked());
+        }
+        Ok(())
+    }
+
+    /// Publishes what is counted in the database, whichever process did it; called when metrics are scraped. What
+    /// never came about is told as well: else nobody would see the first increase.
+    pub async fn publish_counted(&self) -> Result<()> {
+        let found = {
+            let mut tx = self.db.read().await?;
+            counted::all(&mut tx.conn()).await?
+        };
+        let mut told: BTreeMap<(Counted, String), u64> = BTreeMap::new();
+        let names: Vec<&str> = self.registered.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
+        let never = |what: Counted| move |label: &&str| ((what, (*label).to_owned()), 0);
+        told.extend(audit::ACTIONS.iter().map(never(Counted::Actions)));
+        told.extend(names.iter().map(never(Counted::DiscardedEvents)));
+        told.extend(["done", "failed"].iter().map(never(Counted::Reconciliations)));
+        told.extend([""].iter().map(never(Counted::RepairedEvents)));
+        told.extend(found.into_iter().map(|(what, label, count)| ((what, label), count)));
+        for ((what, label), count) in told {
+            match what {
+                Counted::Actions => telemetry::actions_noted(&label, count),
+                Counted::DiscardedEvents => telemetry::events_discarded(&label, count),
+                Counted::Reconciliations => telemetry::reconciliations_ended(&label, count),
+                Counted::RepairedEvents => telemetry::reconciliation_repaired(count),
+            }
         }
         Ok(())
     }

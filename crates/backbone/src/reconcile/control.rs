@@ -12,6 +12,7 @@ use super::{
 use crate::{
     Clock, Conn, Db, Durability, Error, EventIds, Result,
     audit::{self, Actor, Entry},
+    counted::{self, Counted},
     idempotency::{self, Answer, IdempotencyKey, KeyReused},
     limits::RECONCILE_REPAIR_AGE_MAX,
     telemetry,
@@ -227,7 +228,12 @@ pub(super) async fn give_up(conn: &mut Conn<'_>, run: &Run, now: Timestamp, why:
              WHERE seq = ? AND active = 1"
         }
     };
-    conn.execute("giving a reconciliation up", sql, vec![why.into(), now.0.into(), run.seq.into()]).await.map(drop)
+    let args = vec![why.into(), now.0.into(), run.seq.into()];
+    let given_up = conn.execute("giving a reconciliation up", sql, args).await?;
+    if given_up > 0 && run.state == State::Running {
+        counted::add(conn, Counted::Reconciliations, State::Failed.name(), 1).await?;
+    }
+    Ok(())
 }
 
 /// The run that this key has begun, if it has.

@@ -164,6 +164,16 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert_eq!(records[1]["details"]["event"], show["events"][0]["event"], "kept whole");
     assert_eq!(records, *admin.read("/v1/admin/audit").await["items"].as_array().unwrap(), "one shape for both");
     assert!(world.run(&["audit", "-n", "1"]).await.contains("parking.redrive"));
+    for (part, page) in world.metrics().await {
+        for line in [
+            "tidings_discarded_events_total{projector=\"relation\"} 1",
+            "tidings_actions_total{action=\"parking.discard\"} 1",
+            "tidings_actions_total{action=\"parking.redrive\"} 1",
+            "tidings_actions_total{action=\"rebuild.start\"} 0",
+        ] {
+            assert!(page.lines().any(|told| told == line), "{part:?}, which did none of it, tells {line}: {page}");
+        }
+    }
 }
 
 /// Takes what is posted, and answers 204.
