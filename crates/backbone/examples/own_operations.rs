@@ -134,13 +134,13 @@ async fn main() -> Result<(), Failed> {
     let me = Actor::new("me");
     sqlx::query("INSERT INTO price VALUES ('lamp', 4500)").execute(&pool).await?;
     let ada = Redrive { filter: Filter::one("bill", "ada"), ..Redrive::default() };
-    let plan = parking::redrive(&db, &ada, &me, clock.now()).await?.map_err(|refusal| refusal.to_string())?;
+    let plan = parking::redrive(&db, &ada, &me, None, clock.now()).await?.map_err(|refusal| refusal.to_string())?;
     println!("{} events are tried again", plan.waiting);
     let (waiting, _) = parking::events(db.read().await?.conn(), "bill", "grace", None, 10).await?;
     let (key, id) = ("grace".to_owned(), waiting[0].event_id.clone().unwrap_or_default());
     let reason = "there are none".parse()?;
     let unicorn = Discard { projector: "bill".to_owned(), key, which: Which::Id(id), reason };
-    parking::discard(&db, &unicorn, &me, clock.now()).await?.map_err(|refusal| refusal.to_string())?;
+    parking::discard(&db, &unicorn, &me, None, clock.now()).await?.map_err(|refusal| refusal.to_string())?;
     handle.settle(Duration::from_secs(10)).await?;
     let bills: Vec<(String, i64)> =
         sqlx::query_as("SELECT customer, cents FROM bill ORDER BY 1").fetch_all(&pool).await?;

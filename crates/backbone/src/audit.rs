@@ -5,6 +5,7 @@ use tidings_event::Timestamp;
 
 use crate::{
     Conn, Result,
+    counted::{self, Counted},
     db::{Row, Value},
     limits::{AUDIT_REASON_BYTES_MAX, EVENT_TEXT_BYTES_MAX},
 };
@@ -69,7 +70,21 @@ pub struct Entry<'a> {
     pub details: String,
 }
 
-/// Writes what was done, on the transaction that does it.
+/// What operators can do, by the names that the audit has for it.
+pub(crate) const ACTIONS: [&str; 10] = [
+    "parking.redrive",
+    "parking.discard",
+    "projector.forget",
+    "rebuild.start",
+    "rebuild.pause",
+    "rebuild.resume",
+    "rebuild.switch",
+    "rebuild.cancel",
+    "reconcile.repair",
+    "reconcile.repaired",
+];
+
+/// Writes what was done, on the transaction that does it, and counts it.
 pub async fn write(conn: &mut Conn<'_>, entry: &Entry<'_>, at: Timestamp) -> Result<()> {
     let sql = "INSERT INTO audit (created_at, actor, action, projector, event_key, event_id, reason, details) \
                VALUES (?,?,?,?,?,?,?,?)";
@@ -83,7 +98,8 @@ pub async fn write(conn: &mut Conn<'_>, entry: &Entry<'_>, at: Timestamp) -> Res
         entry.reason.map(Reason::as_str).into(),
         entry.details.as_str().into(),
     ];
-    conn.execute("writing the audit", sql, args).await.map(drop)
+    conn.execute("writing the audit", sql, args).await?;
+    counted::add(conn, Counted::Actions, entry.action, 1).await
 }
 
 /// What was written of an action.

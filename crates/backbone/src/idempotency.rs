@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tidings_event::Timestamp;
 
 use crate::{Conn, Error, Result, db::Value};
@@ -26,6 +26,10 @@ pub(crate) enum Answer<O, R> {
     Refused(R),
 }
 
+/// The key belongs to another request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyReused;
+
 /// Stored answers by scope and key, with the fingerprint of what was asked.
 pub(crate) type Stored = HashMap<(String, String), (Vec<u8>, String)>;
 
@@ -40,6 +44,20 @@ pub(crate) async fn find(conn: &mut Conn<'_>, keys: &[&IdempotencyKey]) -> Resul
     };
     let found = conn.fetch_rows("looking up idempotency keys", sql, rows).await?;
     found.iter().map(|row| Ok(((row.text(0)?, row.text(1)?), (row.bytes(2)?, row.text(3)?)))).collect()
+}
+
+/// The first answer to a request that carries this key; nothing where there is none yet, or no key.
+pub(crate) async fn first<O: DeserializeOwned, R: DeserializeOwned>(
+    conn: &mut Conn<'_>,
+    key: Option<&IdempotencyKey>,
+) -> Result<Option<Result<Answer<O, R>, KeyReused>>> {
+    let Some(key) = key else { return Ok(None) };
+    let mut stored = find(conn, &[key]).await?;
+    let Some((fingerprint, answer)) = stored.remove(&(key.scope.clone(), key.key.clone())) else { return Ok(None) };
+    if fingerprint != key.fingerprint {
+        return Ok(Some(Err(KeyReused)));
+    }
+    serde_json::from_str(&answer).map_err(Error::json("reading a stored answer")).map(|answer| Some(Ok(answer)))
 }
 
 /// Stores first answers.

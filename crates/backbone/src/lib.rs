@@ -26,6 +26,7 @@
 pub mod alerts;
 pub mod audit;
 pub mod clock;
+mod counted;
 pub mod db;
 mod error;
 pub mod idempotency;

@@ -91,6 +91,8 @@ pub const PARKING_ERROR_CHARS_MAX: usize = 4_000;
 pub const PARKING_LOOK_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Keys of one redrive. What matches beyond them is counted, and left for the next.
 pub const REDRIVE_KEYS_MAX: usize = 20_000;
+/// Keys of a redrive that the answer to a repeated request shows; all are counted.
+pub const REDRIVE_KEPT_KEYS_MAX: usize = 100;
 /// Time that a redrive with a rate may take.
 pub const REDRIVE_TIME_MAX: Duration = Duration::from_hours(24);
 /// Deaths of keys that are told one after the other before the process is asked whether it ends.

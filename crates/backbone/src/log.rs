@@ -10,6 +10,7 @@ mod part;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use tidings_event::{Event, EventId, Timestamp};
 use tokio::sync::watch;
 
@@ -24,7 +25,7 @@ use crate::{Db, Result, db::Engine, limits::STEADY_HEAD_EVENTS, outbox};
 
 /// Position of an event in a part of the log. In the outbox the first event has offset 1, in a
 /// partition of Kafka 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Offset(pub i64);
 
 /// An event and where it stands in its part of the log.

@@ -16,7 +16,8 @@
 //!   parked. So one of the two sees the other, and no event is left behind under a key that is free.
 //!
 //! In reading order: `lot` and `due` are what the projector's task does, `look` what can be looked at, `filter` chooses
-//! keys, `redrive` and `discard` are the operator's, and `deaths` is what [`crate::alerts`] tells.
+//! keys, `redrive` and `discard` are the operator's, `once` keeps a repeated request from acting again, and `deaths` is
+//! what [`crate::alerts`] tells.
 
 mod deaths;
 mod discard;
@@ -24,8 +25,10 @@ mod due;
 mod filter;
 mod look;
 mod lot;
+mod once;
 mod redrive;
 
+use serde::{Deserialize, Serialize};
 use tidings_event::Timestamp;
 
 use crate::{
@@ -69,7 +72,8 @@ impl Owner<'_> {
 const OWNED: &str = "projector = ? AND part = ?";
 
 /// Whether and how a parked key is tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// It is tried again when its time has come.
     Retrying,
@@ -120,7 +124,8 @@ impl std::str::FromStr for State {
 pub struct UnknownState;
 
 /// Why an operator's action was not done. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// No key that is parked was meant.
     #[error("no parked key matches")]
@@ -144,6 +149,9 @@ pub enum Refusal {
         /// Where they are.
         at: Vec<(Part, Offset)>,
     },
+    /// The idempotency key belongs to another request.
+    #[error("the idempotency key belongs to another request")]
+    KeyReused,
 }
 
 fn places(at: &[(Part, Offset)]) -> String {

@@ -68,8 +68,8 @@ pub(crate) fn projector_delay(projector: SharedString, seconds: f64) {
 
 /// A projector may come upon events of a type that nobody declared. Told before the first one, whose increase
 /// nobody would see otherwise.
-pub(crate) fn no_unknown_event(projector: &'static str) {
-    counter!("tidings_projector_unknown_events_total", "projector" => projector).increment(0);
+pub(crate) fn no_unknown_event(projector: &str) {
+    counter!("tidings_projector_unknown_events_total", "projector" => projector.to_owned()).increment(0);
 }
 
 /// Events of a type that nobody declared, passed over.
@@ -92,9 +92,14 @@ pub(crate) fn events_redriven(projector: SharedString, events: usize) {
     counter!("tidings_redriven_events_total", "projector" => projector).increment(events as u64);
 }
 
-/// An operator discarded an event, in this process.
-pub(crate) fn event_discarded(projector: &str) {
-    counter!("tidings_discarded_events_total", "projector" => projector.to_owned()).increment(1);
+/// So many times was this action noted in the audit, by whichever process.
+pub(crate) fn actions_noted(action: &str, count: u64) {
+    counter!("tidings_actions_total", "action" => action.to_owned()).absolute(count);
+}
+
+/// So many events of a projector have operators discarded, through whichever process.
+pub(crate) fn events_discarded(projector: &str, count: u64) {
+    counter!("tidings_discarded_events_total", "projector" => projector.to_owned()).absolute(count);
 }
 
 /// The webhook of alerts has taken one.
@@ -203,14 +208,14 @@ pub(crate) fn reconciliation_every(seconds: f64) {
     gauge!("tidings_reconciliation_every_seconds").set(seconds);
 }
 
-/// This process has done a reconciliation, with this outcome.
-pub(crate) fn reconciliation_ended(outcome: &'static str) {
-    counter!("tidings_reconciliation_runs_total", "outcome" => outcome).increment(1);
+/// So many reconciliations have ended so, whichever process did them.
+pub(crate) fn reconciliations_ended(outcome: &str, count: u64) {
+    counter!("tidings_reconciliation_runs_total", "outcome" => outcome.to_owned()).absolute(count);
 }
 
-/// A repair has written events.
+/// So many events have repairs written, in whichever process.
 pub(crate) fn reconciliation_repaired(events: u64) {
-    counter!("tidings_reconciliation_repaired_events_total").increment(events);
+    counter!("tidings_reconciliation_repaired_events_total").absolute(events);
 }
 
 /// Spans were not handed over or not sent.

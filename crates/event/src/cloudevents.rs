@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `specversion` | String | `1.0` |
 //! | `id` | String | [`Event::id`](crate::Event::id) in lower case with hyphens |
-//! | `source` | URI-reference | what the caller of `encode` says; it is no part of the event |
+//! | `source` | URI-reference | what the caller of `encode` says, [`SOURCE`] for Tidings' own; it is no part of the event |
 //! | `type` | String | [`Event::event_type`](crate::Event::event_type) |
 //! | `subject` | String | [`Event::aggregate_id`](crate::Event::aggregate_id) |
 //! | `time` | Timestamp | [`Event::occurred_at`](crate::Event::occurred_at) |
@@ -45,6 +45,9 @@ pub mod foreign;
 pub mod json;
 pub mod protobuf;
 mod rules;
+
+/// The `source` of Tidings' own events, wherever they are shown or stored. A relay may be told another one.
+pub const SOURCE: &str = "/tidings";
 
 /// Largest encoded event, in bytes. Kafka takes records of up to 1,048,588 bytes by default; the
 /// difference is room for the key, the headers and the frame of the batch.

@@ -35,7 +35,6 @@ pub(crate) mod telemetry;
 mod user;
 
 pub use access::Access;
-pub(crate) use admin::EVENT_SOURCE;
 pub(crate) use flow::topic_ends;
 pub use health::{Health, Readiness};
 pub use listener::Listener;

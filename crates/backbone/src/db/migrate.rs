@@ -22,7 +22,7 @@ pub struct Migration {
 }
 
 /// The tables of this crate: outbox, positions, parking lot, idempotency keys, audit, generations, rebuilds,
-/// reconciliations and trails.
+/// reconciliations, trails and what is counted.
 pub const BACKBONE_MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -60,6 +60,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         name: "journey",
         sqlite: include_str!("../../../../migrations/sqlite/0007_journey.sql"),
         mysql: include_str!("../../../../migrations/mysql/0007_journey.sql"),
+    },
+    Migration {
+        version: 8,
+        name: "counted",
+        sqlite: include_str!("../../../../migrations/sqlite/0008_counted.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0008_counted.sql"),
     },
 ];
 

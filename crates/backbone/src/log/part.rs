@@ -2,12 +2,15 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, Result};
 
 /// One sequence of the log: a partition of a topic. Embedded there is one, [`Part::outbox`].
 ///
 /// As text, in the database and for people, it is `topic/number`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Part {
     /// The topic.
     pub topic: Arc<str>,
@@ -35,6 +38,20 @@ impl Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.topic, self.number)
+    }
+}
+
+impl From<Part> for String {
+    fn from(part: Part) -> Self {
+        part.to_string()
+    }
+}
+
+impl TryFrom<String> for Part {
+    type Error = InvalidPart;
+
+    fn try_from(text: String) -> Result<Self, InvalidPart> {
+        text.parse()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Taking one waiting event out, for good: the rest of its key goes on. The event is kept whole in the audit.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidings_event::Timestamp;
 
@@ -8,14 +8,16 @@ use super::{
     OWNED, Owner, Refusal, State, WaitingEvent,
     look::{EVENT_COLUMNS, read_waiting},
     lot::free_if_empty,
+    once,
 };
 use crate::{
     Conn, Db, Durability, Error, Result,
     audit::{self, Actor, Entry, Reason},
+    counted::{self, Counted},
     db::Value,
+    idempotency::IdempotencyKey,
     log::{Offset, Part},
     projector::{Generation, generation, hold_position},
-    telemetry,
 };
 
 /// Which of a key's events is meant.
@@ -42,7 +44,7 @@ pub struct Discard {
 }
 
 /// What was discarded, and what became of its key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discarded {
     /// The event.
     pub event: WaitingEvent,
@@ -79,20 +81,44 @@ pub async fn find(mut conn: Conn<'_>, wanted: &Discard) -> Result<Result<Waiting
 }
 
 /// Discards an event: it is never applied for this projector then. Who
-/// did it, why, and the event itself are written in the same transaction.
+/// did it, why, and the event itself are written in the same transaction. The same `key` once more is answered
+/// as it was the first time, and discards nothing.
 ///
 /// # Errors
 /// When the database fails; nothing was changed then. A refusal is the inner error.
-pub async fn discard(db: &Db, wanted: &Discard, actor: &Actor, at: Timestamp) -> Result<Result<Discarded, Refusal>> {
+pub async fn discard(
+    db: &Db,
+    wanted: &Discard,
+    actor: &Actor,
+    key: Option<&IdempotencyKey>,
+    at: Timestamp,
+) -> Result<Result<Discarded, Refusal>> {
+    match try_discard(db, wanted, actor, key, at).await {
+        // Somebody has answered the same request since it was looked for.
+        Err(error) if key.is_some() && error.is_lost_race() => try_discard(db, wanted, actor, key, at).await,
+        discarded => discarded,
+    }
+}
+
+async fn try_discard(
+    db: &Db,
+    wanted: &Discard,
+    actor: &Actor,
+    key: Option<&IdempotencyKey>,
+    at: Timestamp,
+) -> Result<Result<Discarded, Refusal>> {
     let mut tx = db.write(Durability::Full).await?;
     let mut conn = tx.conn();
+    if let Some(answered) = once::answered(&mut conn, key).await? {
+        return tx.rollback().await.map(|()| answered);
+    }
     let wanted = &wanted.meant(&mut conn).await?;
     if !keep(&mut conn, wanted).await? {
-        return tx.rollback().await.map(|()| Err(Refusal::NoneParked));
+        return once::refused(tx, key, Refusal::NoneParked, at).await;
     }
     let event = match find_event(&mut conn, wanted).await? {
         Ok(event) => event,
-        Err(refusal) => return tx.rollback().await.map(|()| Err(refusal)),
+        Err(refusal) => return once::refused(tx, key, refusal, at).await,
     };
     let owner = Owner { projector: &wanted.projector, part: &event.part };
     let (was_head, freed) = take_out(&mut conn, owner, &wanted.key, event.offset, at).await?;
@@ -113,10 +139,11 @@ pub async fn discard(db: &Db, wanted: &Discard, actor: &Actor, at: Timestamp) ->
         details: serde_json::to_string(&details).map_err(Error::json("writing the audit"))?,
     };
     audit::write(&mut conn, &entry, at).await?;
-    tx.commit().await?;
     // Without the number, of which each rebuild makes another one.
-    telemetry::event_discarded(Generation::of(&wanted.projector).0);
-    Ok(Ok(Discarded { event, was_head, freed }))
+    counted::add(&mut conn, Counted::DiscardedEvents, Generation::of(&wanted.projector).0, 1).await?;
+    let discarded = Discarded { event, was_head, freed };
+    once::done(tx, key, &discarded, at).await?;
+    Ok(Ok(discarded))
 }
 
 /// Keeps the rows of the key, in whatever parts of the log, for this transaction. False if there is none.

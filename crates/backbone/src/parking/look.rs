@@ -1,5 +1,6 @@
 //! What can be looked at: keys, the events that wait under one, and counts.
 
+use serde::{Deserialize, Serialize};
 use tidings_event::{Timestamp, cloudevents};
 
 use super::{Filter, Owner, State, lot::read_event, moment};
@@ -125,7 +126,7 @@ fn read_key(row: &Row) -> Result<ParkedKey> {
 }
 
 /// An event that waits under a parked key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitingEvent {
     /// The part of the log it is in.
     pub part: Part,

@@ -14,9 +14,6 @@ use crate::{
     outbox::MalformedEvent,
 };
 
-/// The `source` attribute of events stored in the lot.
-const EVENT_SOURCE: &str = "/tidings/parking";
-
 /// In a stored event that is none: why.
 const UNREADABLE: &str = "unreadable";
 
@@ -114,7 +111,7 @@ pub(crate) async fn append(conn: &mut Conn<'_>, owner: Owner<'_>, events: &[Reco
         .iter()
         .map(|recorded| {
             let event = &recorded.event;
-            let stored = cloudevents::json::encode(event, EVENT_SOURCE).unwrap_or_else(|error| {
+            let stored = cloudevents::json::encode(event, cloudevents::SOURCE).unwrap_or_else(|error| {
                 // Such an event cannot come out of `emit`; it is kept all the same, and holds up its key only.
                 serde_json::json!({ UNREADABLE: Error::chain(&error), "columns": format!("{event:?}") }).to_string()
             });

@@ -6,15 +6,17 @@
 
 use std::{collections::HashMap, num::NonZeroU32, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_event::Timestamp;
 
-use super::{Filter, Refusal, State, look};
+use super::{Filter, Refusal, State, look, once};
 use crate::{
     Conn, Db, Durability, Result,
     audit::{self, Actor, Entry, Reason},
     db::{Row, Value},
-    limits::{REDRIVE_KEYS_MAX, REDRIVE_TIME_MAX},
+    idempotency::IdempotencyKey,
+    limits::{REDRIVE_KEPT_KEYS_MAX, REDRIVE_KEYS_MAX, REDRIVE_TIME_MAX},
     log::Part,
 };
 
@@ -38,9 +40,12 @@ impl Redrive {
 }
 
 /// What a redrive does, or would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The keys in the order in which they are tried, the longest parked first.
+    /// How many keys are tried.
+    pub count: usize,
+    /// The keys in the order in which they are tried, the longest parked first. All of them, but for the answer to a
+    /// repeated request, which has the first [`REDRIVE_KEPT_KEYS_MAX`].
     pub keys: Vec<Planned>,
     /// Events that wait under them.
     pub waiting: u64,
@@ -51,7 +56,7 @@ pub struct Plan {
 }
 
 /// One key of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// The projector.
     pub projector: String,
@@ -81,19 +86,42 @@ pub async fn plan(mut conn: Conn<'_>, wanted: &Redrive) -> Result<Result<Plan, R
 }
 
 /// Lets the keys be tried, each when its turn has come, and answers what was done. Who did it is written in
-/// the same transaction.
+/// the same transaction. The same `key` once more is answered as it was the first time, and lets nothing be tried.
 ///
 /// # Errors
 /// When the database fails; nothing was changed then. A refusal is the inner error.
-pub async fn redrive(db: &Db, wanted: &Redrive, actor: &Actor, at: Timestamp) -> Result<Result<Plan, Refusal>> {
+pub async fn redrive(
+    db: &Db,
+    wanted: &Redrive,
+    actor: &Actor,
+    key: Option<&IdempotencyKey>,
+    at: Timestamp,
+) -> Result<Result<Plan, Refusal>> {
+    match try_redrive(db, wanted, actor, key, at).await {
+        // Somebody has answered the same request since it was looked for.
+        Err(error) if key.is_some() && error.is_lost_race() => try_redrive(db, wanted, actor, key, at).await,
+        redriven => redriven,
+    }
+}
+
+async fn try_redrive(
+    db: &Db,
+    wanted: &Redrive,
+    actor: &Actor,
+    key: Option<&IdempotencyKey>,
+    at: Timestamp,
+) -> Result<Result<Plan, Refusal>> {
     let mut tx = db.write(Durability::Full).await?;
     let mut conn = tx.conn();
+    if let Some(answered) = once::answered(&mut conn, key).await? {
+        return tx.rollback().await.map(|()| answered);
+    }
     let wanted = &wanted.meant(&mut conn).await?;
     let candidates = candidates(&mut conn, wanted).await?;
     let (keys, attempts) = kept(&mut conn, candidates, wanted).await?;
     let plan = match scheduled(keys, wanted.events_per_second) {
         Ok(plan) => Plan { left: left(&mut conn, wanted, &plan).await?, ..plan },
-        Err(refusal) => return tx.rollback().await.map(|()| Err(refusal)),
+        Err(refusal) => return once::refused(tx, key, refusal, at).await,
     };
     make_due(&mut conn, &plan, &attempts, wanted.events_per_second, at).await?;
     let rate = wanted.events_per_second;
@@ -107,14 +135,15 @@ pub async fn redrive(db: &Db, wanted: &Redrive, actor: &Actor, at: Timestamp) ->
         details: json!({
             "filter": wanted.filter.as_json(),
             "events_per_second": rate,
-            "keys": plan.keys.len(),
+            "keys": plan.count,
             "waiting": plan.waiting,
             "left": plan.left,
         })
         .to_string(),
     };
     audit::write(&mut conn, &entry, at).await?;
-    tx.commit().await?;
+    let kept = Plan { keys: plan.keys.iter().take(REDRIVE_KEPT_KEYS_MAX).cloned().collect(), ..plan };
+    once::done(tx, key, &kept, at).await?;
     Ok(Ok(plan))
 }
 
@@ -152,14 +181,14 @@ fn read(row: &Row) -> Result<Planned> {
 
 /// How many keys match beyond those of the plan.
 async fn left(conn: &mut Conn<'_>, wanted: &Redrive, plan: &Plan) -> Result<u64> {
-    if plan.keys.len() < REDRIVE_KEYS_MAX {
+    if plan.count < REDRIVE_KEYS_MAX {
         return Ok(0);
     }
     let (condition, args) = condition(wanted);
     let sql = format!("SELECT COUNT(*) FROM {} WHERE {condition}", look::keys(conn.engine()));
     let row = conn.fetch_optional("counting keys to redrive", sql, args).await?;
     let all = row.map_or(Ok(0), |row| row.int(0))?;
-    Ok(u64::try_from(all).unwrap_or_default().saturating_sub(plan.keys.len() as u64))
+    Ok(u64::try_from(all).unwrap_or_default().saturating_sub(plan.count as u64))
 }
 
 type Place = (String, Part, String);
@@ -209,9 +238,9 @@ fn scheduled(mut keys: Vec<Planned>, events_per_second: Option<NonZeroU32>) -> R
     if keys.is_empty() {
         return Err(Refusal::NoneParked);
     }
-    let waiting: u64 = keys.iter().map(|key| key.waiting).sum();
+    let (count, waiting) = (keys.len(), keys.iter().map(|key| key.waiting).sum());
     let Some(rate) = events_per_second.map(NonZeroU32::get) else {
-        return Ok(Plan { keys, waiting, ..Plan::default() });
+        return Ok(Plan { count, keys, waiting, ..Plan::default() });
     };
     let time = |events: u64| Duration::from_millis(events.saturating_mul(1_000) / u64::from(rate));
     if time(waiting) > REDRIVE_TIME_MAX {
@@ -222,7 +251,7 @@ fn scheduled(mut keys: Vec<Planned>, events_per_second: Option<NonZeroU32>) -> R
         key.after = time(before);
         before += key.waiting;
     }
-    Ok(Plan { keys, waiting, takes: time(waiting), left: 0 })
+    Ok(Plan { count, keys, waiting, takes: time(waiting), left: 0 })
 }
 
 /// Writes when each key is due. All rows are there and kept, so that the upsert only updates.

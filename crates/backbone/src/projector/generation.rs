@@ -134,20 +134,25 @@ pub(super) async fn ensure(conn: &mut Conn<'_>, projector: &str) -> Result<()> {
     conn.execute("preparing generations", sql, vec![projector.into()]).await.map(drop)
 }
 
+/// How what is built of a projector is called in metrics: each rebuild has another number.
+pub(super) fn next_label(projector: &str) -> String {
+    format!("{projector}@next")
+}
+
 /// What a task runs: one generation of a projector. Cheap to clone; clones share what may change.
 #[derive(Clone, Debug)]
 pub(super) struct Lineage {
     pub(super) generation: Generation,
     pub(super) identity: Arc<str>,
     is_live: Arc<AtomicBool>,
-    /// How it is called in metrics: each rebuild has another number.
+    /// How it is called in metrics while it is built.
     next_label: Arc<str>,
     name: &'static str,
 }
 
 impl Lineage {
     pub(super) fn new(name: &'static str, generation: Generation, is_live: bool) -> Self {
-        let (identity, next_label) = (generation.identity(name).into(), format!("{name}@next").into());
+        let (identity, next_label) = (generation.identity(name).into(), next_label(name).into());
         Self { generation, identity, is_live: Arc::new(AtomicBool::new(is_live)), next_label, name }
     }
 

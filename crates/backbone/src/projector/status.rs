@@ -17,7 +17,8 @@ use super::{
     rebuild::{self, Rebuilds},
 };
 use crate::{
-    Clock, Db, Result,
+    Clock, Db, Result, audit,
+    counted::{self, Counted},
     journey::{self, Journey},
     limits::OTHER_PROCESS_POLL_GAP,
     log::{Extent, Log, Offset, Part},
@@ -202,6 +203,7 @@ impl Handle {
     pub(super) fn register(&self, projector: Arc<dyn Projector>, parts: Vec<Part>) -> Tasks {
         let (name, tasks) = (projector.name(), Tasks::default());
         telemetry::no_unknown_event(name);
+        telemetry::no_unknown_event(&generation::next_label(name));
         let registered = Registered { projector, parts, tasks: tasks.clone() };
         self.registered.lock().unwrap_or_else(PoisonError::into_inner).insert(name, registered);
         tasks
@@ -346,6 +348,32 @@ impl Handle {
         Ok(())
     }
 
+    /// Publishes what is counted in the database, whichever process did it; called when metrics are scraped. What
+    /// never came about is told as well: else nobody would see the first increase.
+    pub async fn publish_counted(&self) -> Result<()> {
+        let found = {
+            let mut tx = self.db.read().await?;
+            counted::all(&mut tx.conn()).await?
+        };
+        let mut told: BTreeMap<(Counted, String), u64> = BTreeMap::new();
+        let names: Vec<&str> = self.registered.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
+        let never = |what: Counted| move |label: &&str| ((what, (*label).to_owned()), 0);
+        told.extend(audit::ACTIONS.iter().map(never(Counted::Actions)));
+        told.extend(names.iter().map(never(Counted::DiscardedEvents)));
+        told.extend(["done", "failed"].iter().map(never(Counted::Reconciliations)));
+        told.extend([""].iter().map(never(Counted::RepairedEvents)));
+        told.extend(found.into_iter().map(|(what, label, count)| ((what, label), count)));
+        for ((what, label), count) in told {
+            match what {
+                Counted::Actions => telemetry::actions_noted(&label, count),
+                Counted::DiscardedEvents => telemetry::events_discarded(&label, count),
+                Counted::Reconciliations => telemetry::reconciliations_ended(&label, count),
+                Counted::RepairedEvents => telemetry::reconciliation_repaired(count),
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until every projector known here has dealt with all that was committed when it was called and
     /// no key waits for a retry. Answers whether that came about within `time_max`.
     pub async fn settle(&self, time_max: Duration) -> Result<bool> {
@@ -388,7 +416,7 @@ fn plain(identity: &str) -> &str {
 impl Status {
     /// Its name in metrics. Each rebuild has another number; metrics have one name for all of them.
     fn label(&self) -> String {
-        if self.is_live { self.name.clone() } else { format!("{}@next", plain(&self.name)) }
+        if self.is_live { self.name.clone() } else { generation::next_label(plain(&self.name)) }
     }
 
     fn parked(&self) -> parking::Counts {

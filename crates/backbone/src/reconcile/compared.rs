@@ -16,6 +16,9 @@ pub trait Reconciled: Send + Sync + 'static {
     /// The projector that maintains it.
     fn projector(&self) -> &'static str;
 
+    /// The types of events that the projector takes.
+    fn event_types(&self) -> &'static [&'static str];
+
     /// Compares the live generation with the facts: by counts and checksums of shards first, then by the rows of
     /// the shards that differ. Events are written and applied meanwhile: what is only on its way, or parked, is
     /// no difference. One answer for each thing that is compared.

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     Clock, Conn, Db, Durability, Error, EventIds, Result,
     audit::{self, Actor, Entry},
-    idempotency::{self, Answer, IdempotencyKey},
+    counted::{self, Counted},
+    idempotency::{self, Answer, IdempotencyKey, KeyReused},
     limits::RECONCILE_REPAIR_AGE_MAX,
     telemetry,
 };
@@ -227,20 +228,22 @@ pub(super) async fn give_up(conn: &mut Conn<'_>, run: &Run, now: Timestamp, why:
              WHERE seq = ? AND active = 1"
         }
     };
-    conn.execute("giving a reconciliation up", sql, vec![why.into(), now.0.into(), run.seq.into()]).await.map(drop)
+    let args = vec![why.into(), now.0.into(), run.seq.into()];
+    let given_up = conn.execute("giving a reconciliation up", sql, args).await?;
+    if given_up > 0 && run.state == State::Running {
+        counted::add(conn, Counted::Reconciliations, State::Failed.name(), 1).await?;
+    }
+    Ok(())
 }
 
 /// The run that this key has begun, if it has.
 async fn answered(conn: &mut Conn<'_>, key: &IdempotencyKey) -> Result<Option<Run>> {
-    let mut stored = idempotency::find(conn, &[key]).await?;
-    let Some((fingerprint, answer)) = stored.remove(&(key.scope.clone(), key.key.clone())) else { return Ok(None) };
-    if fingerprint != key.fingerprint {
-        return Err(Error::Reconcile(Refusal::KeyReused));
-    }
-    let answer: Answer<String, ()> = serde_json::from_str(&answer).map_err(Error::json("reading an answer"))?;
-    match answer {
-        Answer::Done(id) => store::find(conn, &id).await?.ok_or(Error::Reconcile(Refusal::UnknownRun)).map(Some),
-        Answer::Refused(()) => Ok(None),
+    match idempotency::first::<String, ()>(conn, Some(key)).await? {
+        Some(Err(KeyReused)) => Err(Error::Reconcile(Refusal::KeyReused)),
+        Some(Ok(Answer::Done(id))) => {
+            store::find(conn, &id).await?.ok_or(Error::Reconcile(Refusal::UnknownRun)).map(Some)
+        }
+        Some(Ok(Answer::Refused(()))) | None => Ok(None),
     }
 }
 

@@ -9,9 +9,9 @@ use super::{
 use crate::{
     Durability, Error, Result,
     audit::{self, Actor, Entry},
+    counted::{self, Counted},
     db::Value,
     limits::{PROJECTOR_BACKOFF_MIN, RECONCILE_REPAIR_TRIES_MAX},
-    telemetry,
 };
 
 /// Who repairs what an operator did not ask for.
@@ -97,8 +97,8 @@ async fn repair_batch(reconciler: &Reconciler, run: &Run) -> Result<Batch> {
     if !store::change(&mut tx.conn(), run.seq, &reconciler.name, columns).await? {
         return tx.rollback().await.map(|()| Batch::NotMine);
     }
+    counted::add(&mut tx.conn(), Counted::RepairedEvents, "", events).await?;
     fail::fail_point!("reconcile-before-repair-commit", |_| std::process::abort());
     tx.commit().await?;
-    telemetry::reconciliation_repaired(events);
     Ok(Batch::Repaired)
 }

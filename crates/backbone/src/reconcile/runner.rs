@@ -17,6 +17,7 @@ use super::{
 use crate::{
     Clock, Db, Durability, Error, EventIds, Result,
     audit::Actor,
+    counted::{self, Counted},
     db::Value,
     limits::{
         RECONCILE_FIRST_TIME, RECONCILE_LEASE_TIME, RECONCILE_LOOK_GAP, RECONCILE_STORED_ROWS, RECONCILE_TRIES_MAX,
@@ -178,7 +179,6 @@ impl Reconciler {
         let mut tx = self.db.write(Durability::Full).await?;
         if run.tries >= RECONCILE_TRIES_MAX {
             give_up(&mut tx.conn(), run, now, "whoever did it ended, again and again").await?;
-            telemetry::reconciliation_ended("failed");
             return tx.commit().await.map(|()| true);
         }
         let has_taken = store::take(&mut tx.conn(), run, &self.name, after(now, self.options.lease)).await?;
@@ -284,8 +284,8 @@ impl Reconciler {
             // Another process does it now.
             return tx.rollback().await.map(|()| false);
         }
+        counted::add(&mut tx.conn(), Counted::Reconciliations, state.name(), 1).await?;
         tx.commit().await?;
-        telemetry::reconciliation_ended(state.name());
         tracing::info!(run = run.id, state = state.name(), differences, lagging, "the reconciliation has ended");
         Ok(repairs)
     }
@@ -331,7 +331,8 @@ impl Reconciler {
         loop {
             let generation = self.live(reconciled).await?;
             let identity = generation.identity(reconciled.projector());
-            let comparison = Comparison { db: &self.db, log: &self.log, generation, identity: &identity };
+            let event_types = reconciled.event_types();
+            let comparison = Comparison { db: &self.db, log: &self.log, generation, identity: &identity, event_types };
             let compared = reconciled.compare(&comparison).await?;
             // Of one that readers are not given any more nothing is maintained.
             if self.live(reconciled).await? == generation {

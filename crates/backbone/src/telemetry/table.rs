@@ -129,7 +129,12 @@ pub const METRICS: &[Metric] = &[
     Metric::counter(
         "tidings_discarded_events_total",
         &["projector"],
-        "Events that an operator discarded, in this process.",
+        "Events that operators discarded, through whichever process; counted in the database.",
+    ),
+    Metric::counter(
+        "tidings_actions_total",
+        &["action"],
+        "What the audit notes, such as parking.redrive, through whichever process; counted in the database.",
     ),
     Metric::counter("tidings_alerts_sent_total", &[], "Deaths of keys that the webhook of alerts has taken."),
     Metric::counter("tidings_alerts_failed_total", &[], "Times that it did not; they are told again."),
@@ -153,12 +158,12 @@ pub const METRICS: &[Metric] = &[
     Metric::counter(
         "tidings_reconciliation_runs_total",
         &["outcome"],
-        "Reconciliations that this process has done: in all their parts (done), or not (failed).",
+        "Reconciliations, in all their parts (done) or not (failed), by whichever process; counted in the database.",
     ),
     Metric::counter(
         "tidings_reconciliation_repaired_events_total",
         &[],
-        "Events that repairs have written, in this process.",
+        "Events that repairs have written, in whichever process; counted in the database.",
     ),
     // Traces
     Metric::counter("tidings_trace_spans_sent_total", &[], "Spans that a collector has taken."),

@@ -5,6 +5,7 @@ mod discard;
 mod fence;
 mod load;
 mod look;
+mod once;
 mod redrive;
 mod site;
 

@@ -313,7 +313,7 @@ async fn under_its_plain_name_the_lot_of_what_readers_are_given_is_found(engine:
         reason: "it is broken".parse().unwrap(),
     };
     assert_eq!(parking::find(db.read().await.unwrap().conn(), &discard).await.unwrap().unwrap(), waiting[0]);
-    let discarded = parking::discard(db, &discard, &actor(), lamps.world.clock.now()).await.unwrap().unwrap();
+    let discarded = parking::discard(db, &discard, &actor(), None, lamps.world.clock.now()).await.unwrap().unwrap();
     assert!(discarded.freed);
     assert!(found().await.is_empty());
     running.settle().await;

@@ -13,18 +13,20 @@ use std::sync::{
 use tidings_backbone::{
     Clock, Error,
     idempotency::IdempotencyKey,
-    reconcile::{Found, Options, Refusal, RepairState, Run, State, Trigger},
+    projector::Generation,
+    reconcile::{Comparison, Found, Options, Refusal, RepairState, Run, State, Trigger},
 };
 use tidings_event::Timestamp;
 use tidings_testkit::{database::Engine, on_every_engine};
 
-use self::site::{NAME, Site, actor, options};
+use self::site::{NAME, Site, TURNED, actor, options};
 
 on_every_engine!(
     what_differs_from_facts_is_found_exactly_and_repaired_by_events_while_writes_go_on,
     only_what_the_last_run_found_is_repaired_and_not_for_ever,
     a_repeated_key_begins_one_run,
     a_check_that_fails_is_told_and_the_others_are_made,
+    what_a_projector_has_yet_to_begin_with_is_not_settled,
     the_last_hundred_runs_are_kept,
 );
 
@@ -142,6 +144,21 @@ async fn a_check_that_fails_is_told_and_the_others_are_made(engine: Engine) {
     let failed = run.checks.iter().find(|found| found.check == NAME).unwrap();
     assert!(failed.note.as_ref().unwrap().starts_with("could not be compared"), "{failed:?}");
     assert!(run.checks.iter().any(|found| found.check == "log" && found.note.is_none() == relay.is_some()), "{run:?}");
+    if let Some(relay) = relay {
+        relay.stop().await;
+    }
+}
+
+async fn what_a_projector_has_yet_to_begin_with_is_not_settled(engine: Engine) {
+    let site = Site::on(engine).await;
+    let relay = site.relay();
+    site.turn(0..40).await;
+    let (db, log, generation) = (&site.world.db, &site.world.log, Generation::FIRST);
+    let comparison = Comparison { db, log, generation, identity: NAME, event_types: &[TURNED] };
+    let (settled, running) = tokio::join!(comparison.settle(), async { site.start() });
+    assert!(settled.unwrap());
+    assert_eq!(site.shown().await, site.facts().await, "it was settled before it began");
+    running.stop().await;
     if let Some(relay) = relay {
         relay.stop().await;
     }

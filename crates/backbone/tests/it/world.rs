@@ -189,7 +189,7 @@ impl World {
 
     /// Lets keys of the recorder be tried again as an operator does; answers what was planned.
     pub(crate) async fn redrive(&self, wanted: &parking::Redrive) -> Result<parking::Plan, parking::Refusal> {
-        parking::redrive(&self.db, wanted, &Actor::new("cli:ada"), self.clock.now()).await.unwrap()
+        parking::redrive(&self.db, wanted, &Actor::new("cli:ada"), None, self.clock.now()).await.unwrap()
     }
 
     /// The same for one key; answers whether it was parked.

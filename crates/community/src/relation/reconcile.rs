@@ -27,7 +27,7 @@ use tidings_backbone::{
     reconcile::{Compared, Comparison, Difference, Reconciled},
 };
 
-use super::{hot::Hot, projection};
+use super::{EVENT_TYPES, hot::Hot, projection};
 
 /// Compares and repairs what the projector "relation" maintains.
 #[derive(Debug)]
@@ -53,6 +53,10 @@ impl RelationReconciled {
 impl Reconciled for RelationReconciled {
     fn projector(&self) -> &'static str {
         projection::NAME
+    }
+
+    fn event_types(&self) -> &'static [&'static str] {
+        EVENT_TYPES
     }
 
     async fn compare(&self, comparison: &Comparison<'_>) -> Result<Vec<Compared>> {

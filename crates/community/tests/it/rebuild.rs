@@ -13,6 +13,7 @@ use tidings_backbone::{
     },
 };
 use tidings_community::relation::{
+    EVENT_TYPES,
     counters::CounterReader,
     facts::Command,
     lists::Lists,
@@ -148,7 +149,8 @@ async fn check_moves(engine: Engine, before: &[Vec<Command>], moves: Vec<Move>, 
                VALUES ('relation@2', 'outbox/0', ?, 0)";
     world.tamper(sql, vec![building.at.0.into()]).await;
     let log = Log::Embedded(world.db.clone());
-    let check = Check { db: &world.db, log: &log, generation: NEXT.generation, identity: "relation@2" };
+    let (generation, event_types) = (NEXT.generation, EVENT_TYPES);
+    let check = Check { db: &world.db, log: &log, generation, identity: "relation@2", event_types };
     let checked = generations().check(&check).await.unwrap();
     assert_eq!((checked.differences, checked.in_flight), (0, 0), "{}", checked.report);
 }

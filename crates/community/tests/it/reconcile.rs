@@ -15,7 +15,7 @@ use tidings_backbone::{
     projector::Generation,
     reconcile::{Compared, Comparison, Difference, Reconciled},
 };
-use tidings_community::relation::{counters::Counters, projection::NAME, reconcile::RelationReconciled};
+use tidings_community::relation::{EVENT_TYPES, counters::Counters, projection::NAME, reconcile::RelationReconciled};
 use tidings_testkit::database::Engine;
 
 use crate::world::World;
@@ -25,7 +25,8 @@ pub(crate) struct Found(BTreeMap<&'static str, Compared>);
 
 pub(crate) async fn compare_by(world: &World, reconciled: &RelationReconciled) -> Found {
     let log = Log::Embedded(world.db.clone());
-    let comparison = Comparison { db: &world.db, log: &log, generation: Generation::FIRST, identity: NAME };
+    let (generation, event_types) = (Generation::FIRST, EVENT_TYPES);
+    let comparison = Comparison { db: &world.db, log: &log, generation, identity: NAME, event_types };
     let compared = reconciled.compare(&comparison).await.unwrap();
     Found(compared.into_iter().map(|compared| (compared.check, compared)).collect())
 }

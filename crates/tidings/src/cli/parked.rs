@@ -129,7 +129,7 @@ async fn redrive(store: &Store, arguments: RedriveArgs) -> Result<()> {
         eprintln!("{}", plan_text(&plan, "are to be tried again"));
         confirm("redriving these keys")?;
     }
-    let plan = parking::redrive(&store.db, &wanted, &actor(), store.clock.now()).await?.map_err(refused)?;
+    let plan = parking::redrive(&store.db, &wanted, &actor(), None, store.clock.now()).await?.map_err(refused)?;
     print(&if json { plan_json(&plan, false) } else { plan_text(&plan, "are tried again") })
 }
 
@@ -144,7 +144,7 @@ fn plan_text(plan: &Plan, verb: &str) -> String {
     if plan.keys.len() > rows.len() {
         text.push_str(&format!("\nand {} more", plan.keys.len() - rows.len()));
     }
-    let (keys, waiting, seconds) = (plan.keys.len(), plan.waiting, plan.takes.as_secs_f64());
+    let (keys, waiting, seconds) = (plan.count, plan.waiting, plan.takes.as_secs_f64());
     text.push_str(&format!("\n\n{keys} keys with {waiting} waiting events {verb}"));
     if seconds > 0.0 {
         text.push_str(&format!(", in {seconds:.1} s"));
@@ -168,7 +168,7 @@ fn plan_json(plan: &Plan, dry_run: bool) -> String {
     };
     json!({
         "dry_run": dry_run,
-        "keys": plan.keys.len(),
+        "keys": plan.count,
         "waiting": plan.waiting,
         "takes_ms": plan.takes.as_millis() as u64,
         "left": plan.left,
@@ -189,7 +189,7 @@ async fn discard(store: &Store, arguments: DiscardArgs) -> Result<()> {
         eprintln!("{}\n{}", show::events_table(std::slice::from_ref(&event)), harmless(&event.event));
         confirm("discarding this event for good")?;
     }
-    let discarded = parking::discard(&store.db, &wanted, &actor(), store.clock.now()).await?.map_err(refused)?;
+    let discarded = parking::discard(&store.db, &wanted, &actor(), None, store.clock.now()).await?.map_err(refused)?;
     if json {
         let (event, was_head, freed) = (show::event_json(&discarded.event), discarded.was_head, discarded.freed);
         return print(&json!({ "event": event, "was_head": was_head, "freed": freed }).to_string());

@@ -18,8 +18,6 @@ use super::{
 const LATEST_EVENTS_MAX: u32 = 100;
 /// Offsets that are looked through at once for events further down.
 const STEP_EVENTS_MAX: i64 = 4_096;
-/// The `source` attribute of events as the API shows them.
-pub(crate) const EVENT_SOURCE: &str = "/tidings";
 
 /// An event and where it stands in the log.
 #[derive(Debug, Serialize, ToSchema)]
@@ -112,7 +110,7 @@ fn views(recorded: &[Recorded]) -> Result<Vec<EventView>, Problem> {
 
 fn view(recorded: &Recorded) -> Result<EventView, Problem> {
     let internal = |error: &(dyn std::error::Error + 'static)| Problem::internal(error);
-    let text = cloudevents::json::encode(&recorded.event, EVENT_SOURCE).map_err(|error| internal(&error))?;
+    let text = cloudevents::json::encode(&recorded.event, cloudevents::SOURCE).map_err(|error| internal(&error))?;
     let event = RawValue::from_string(text).map_err(|error| internal(&error))?;
     Ok(EventView { offset: recorded.offset.0, event })
 }

@@ -6,9 +6,12 @@ mod view;
 use axum::{
     Json,
     extract::{Extension, State},
+    http::HeaderMap,
 };
+use serde::Serialize;
 use tidings_backbone::{
     audit::Actor,
+    idempotency::IdempotencyKey,
     log::{Offset, Part},
     parking::{self, Refusal},
 };
@@ -21,7 +24,7 @@ use self::{
 use super::{
     body,
     cursor::ListName,
-    input::{NoQuery, Query},
+    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, Query, idempotency_key},
     page::{self, CursorParams, Items},
     problem::{Name, Problem},
     state::AppState,
@@ -120,29 +123,33 @@ pub(super) async fn parked_events(
 ///
 /// Each key in the order of its events, the longest parked key first. A key that was dead stops at its first new
 /// failure. Nothing is tried before the answer: the projector does it then. Asking again changes nothing but the
-/// times, and what is asked is written to the audit.
+/// times, and what is asked is written to the audit. A dry run does nothing, and keeps no answer.
 #[utoipa::path(
     post, path = "/v1/admin/parked/redrive", tag = "admin", operation_id = "redrive",
+    params(("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT)),
     request_body = RedriveRequest,
     responses(
         (status = 200, body = PlanView),
         (status = 404, description = "not-found: no parked key matches"),
         (status = 413, description = "body-too-large"),
         (status = 415, description = "unsupported-media-type"),
+        (status = 422, description = "idempotency-key-reused"),
     ),
 )]
 pub(super) async fn redrive(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     _: NoQuery,
+    headers: HeaderMap,
     body::Json(asked): body::Json<RedriveRequest>,
 ) -> Result<Json<PlanView>, Problem> {
+    let key = key(&headers, &identity, "redrive", &asked)?;
     let (wanted, dry_run) = asked.wanted()?;
     let planned = if dry_run {
         let mut tx = app.db.read().await?;
         parking::plan(tx.conn(), &wanted).await?
     } else {
-        parking::redrive(&app.db, &wanted, &Actor::new(&identity.subject), app.clock.now()).await?
+        parking::redrive(&app.db, &wanted, &Actor::new(&identity.subject), key.as_ref(), app.clock.now()).await?
     };
     Ok(Json(PlanView::new(&planned.map_err(refused)?, dry_run)))
 }
@@ -153,29 +160,45 @@ pub(super) async fn redrive(
 /// goes on: if it was the one that failed, the next one is tried at once, with fresh attempts.
 #[utoipa::path(
     post, path = "/v1/admin/parked/discard", tag = "admin", operation_id = "discard",
+    params(("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT)),
     request_body = DiscardRequest,
     responses(
         (status = 200, body = DiscardedView),
         (status = 404, description = "not-found: no such event waits"),
         (status = 413, description = "body-too-large"),
         (status = 415, description = "unsupported-media-type"),
+        (status = 422, description = "idempotency-key-reused"),
     ),
 )]
 pub(super) async fn discard(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     _: NoQuery,
+    headers: HeaderMap,
     body::Json(asked): body::Json<DiscardRequest>,
 ) -> Result<Json<DiscardedView>, Problem> {
-    let wanted = asked.wanted()?;
-    let discarded = parking::discard(&app.db, &wanted, &Actor::new(&identity.subject), app.clock.now()).await?;
+    let key = key(&headers, &identity, "discard", &asked)?;
+    let (wanted, actor) = (asked.wanted()?, Actor::new(&identity.subject));
+    let discarded = parking::discard(&app.db, &wanted, &actor, key.as_ref(), app.clock.now()).await?;
     DiscardedView::new(&discarded.map_err(refused)?).map(Json)
+}
+
+/// The key of an action, which is the caller's own.
+fn key(
+    headers: &HeaderMap,
+    identity: &Identity,
+    action: &str,
+    asked: &impl Serialize,
+) -> Result<Option<IdempotencyKey>, Problem> {
+    let content = serde_json::to_vec(asked).map_err(|error| Problem::internal(&error))?;
+    idempotency_key(headers, format!("admin/{}/{action}", identity.subject), &[&content])
 }
 
 fn refused(refusal: Refusal) -> Problem {
     match &refusal {
         Refusal::NoneParked | Refusal::NoSuchEvent => Problem::new(Name::NotFound).detail(refusal.to_string()),
         Refusal::TooLong { .. } => Problem::field("events_per_second", format!("is too low: {refusal}")),
+        Refusal::KeyReused => Problem::new(Name::IdempotencyKeyReused),
         Refusal::SeveralEvents { .. } => Problem::field("part", format!("is needed, with `offset`: {refusal}")),
     }
 }

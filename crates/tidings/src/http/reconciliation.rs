@@ -70,7 +70,7 @@ pub(super) async fn start(
     let projector = query.take("projector")?;
     query.end()?;
     let content: [&[u8]; 1] = [projector.as_deref().unwrap_or_default().as_bytes()];
-    let key = idempotency_key(&headers, "admin/reconciliation".to_owned(), &content)?;
+    let key = idempotency_key(&headers, format!("admin/{}/reconciliation", identity.subject), &content)?;
     let actor = Actor::new(&identity.subject);
     accepted(app.reconciliations.start(projector.as_deref(), &actor, key.as_ref()).await)
 }

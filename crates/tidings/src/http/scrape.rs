@@ -123,6 +123,13 @@ impl Sources {
             Some(_) => telemetry::measured("reconciliation", false),
             None => {}
         }
+        match &self.projectors {
+            Some(projectors) if answers => {
+                looked("counted", async { projectors.publish_counted().await.map(|()| true) }).await;
+            }
+            Some(_) => telemetry::measured("counted", false),
+            None => {}
+        }
         let (Some(db), Some(group)) = (&self.db, &self.relay_group) else { return };
         if answers {
             let look = async { relay::publish_lease(&mut db.read().await?.conn(), group).await };

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use reqwest::Method;
 use serde_json::{Value, json};
-use tidings_testkit::{Caller, Kind, World, on_every_world};
+use tidings_testkit::{Caller, Kind, World, caller::sent, on_every_world};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpListener,
@@ -73,9 +74,17 @@ async fn a_dead_key_is_looked_at_redriven_too_early_and_then_when_it_was_mended(
     assert_eq!((&again["state"], &again["attempts"], &again["waiting"]), (&json!("dead"), &json!(1), &json!(3)));
 
     hand.admit().await;
-    redrive(json!({ "all": true })).await.json(200);
+    let once = async |caller: &Caller<'_>, body: Value| {
+        let request = caller.request(Method::POST, "/v1/admin/parked/redrive").header("idempotency-key", "all-1");
+        sent(request.json(&body)).await
+    };
+    let all = json!({ "all": true });
+    assert_eq!(once(&admin, json!({ "all": true, "dry_run": true })).await.json(200)["keys"], json!(1));
+    let redriven = once(&admin, all.clone()).await.json(200);
     world.drain().await;
     assert_eq!(world.parked().await, [Value::Null; 0]);
+    assert_eq!(once(&admin, all).await.json(200), redriven, "though there is nothing any more");
+    once(&admin, json!({ "state": "dead" })).await.is_problem(422, "idempotency-key-reused");
     assert_eq!((world.counters(1).await, world.counters(4).await), ((0, 2), (3, 0)));
     world.verify().await;
 
@@ -107,6 +116,8 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert_eq!(rest["events"].as_array().unwrap().len(), 2);
     assert!(world.run(&["parked", "show", "relation", "4"]).await.contains(&offset));
     let first = show["events"][0]["event_id"].as_str().unwrap();
+    let in_the_log = admin.read(&format!("/v1/admin/events/{first}")).await;
+    assert_eq!(show["events"][0]["event"], in_the_log["event"], "as it is elsewhere");
 
     let plan = world.run(&["parked", "redrive", "--all", "--dry-run"]).await;
     assert!(plan.contains("1 keys with 4 waiting events would be tried again"), "{plan}");
@@ -153,6 +164,16 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert_eq!(records[1]["details"]["event"], show["events"][0]["event"], "kept whole");
     assert_eq!(records, *admin.read("/v1/admin/audit").await["items"].as_array().unwrap(), "one shape for both");
     assert!(world.run(&["audit", "-n", "1"]).await.contains("parking.redrive"));
+    for (part, page) in world.metrics().await {
+        for line in [
+            "tidings_discarded_events_total{projector=\"relation\"} 1",
+            "tidings_actions_total{action=\"parking.discard\"} 1",
+            "tidings_actions_total{action=\"parking.redrive\"} 1",
+            "tidings_actions_total{action=\"rebuild.start\"} 0",
+        ] {
+            assert!(page.lines().any(|told| told == line), "{part:?}, which did none of it, tells {line}: {page}");
+        }
+    }
 }
 
 /// Takes what is posted, and answers 204.

@@ -64,4 +64,8 @@ async fn an_operator_reconciles_by_command_line_and_api_and_sees_the_same_runs(k
     let unknown = world.output(&["reconcile", "show", "none"]).await;
     assert_eq!(unknown.status.code(), Some(2));
     assert!(world.metric("tidings_reconciliation_age_seconds").await < 90.0);
+    let runs = "tidings_reconciliation_runs_total{outcome=\"done\"} 3";
+    for (part, page) in world.metrics().await {
+        assert!(page.contains(runs), "{part:?} tells those of commands as well: {page}");
+    }
 }

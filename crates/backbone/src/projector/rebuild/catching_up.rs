@@ -26,7 +26,9 @@ pub(super) async fn catch_up(foreman: &Foreman, rebuild: &Rebuild) -> Result<Dur
             short.is_empty() || log.behind(short).await?.iter().all(|behind| behind.events == 0)
         }
         None => {
-            let settled = tokio::time::timeout(REBUILD_SETTLE_TIME_MAX, check::settled(db, log, &identity));
+            let parts = log.parts(foreman.plan.projector().event_types());
+            let settled = check::settled(db, log, &identity, &parts);
+            let settled = tokio::time::timeout(REBUILD_SETTLE_TIME_MAX, settled);
             tokio::select! {
                 settled = settled => settled.map_or(Ok(false), |settled| settled.map(|()| true))?,
                 changed = changed(foreman, rebuild) => changed.map(|()| false)?,

@@ -1,6 +1,6 @@
 //! What a projector says of how it can be rebuilt.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 
@@ -77,32 +77,37 @@ pub struct Check<'a> {
     pub generation: Generation,
     /// The name under which its positions and its parking lot are stored.
     pub identity: &'a str,
+    /// The types of events that its projector takes: those are in parts of the log that it must have dealt with.
+    pub event_types: &'static [&'static str],
 }
 
 impl Check<'_> {
     /// Waits until the generation has dealt with all that is committed now; false when that takes too long, as it
-    /// does while the projector or the relay is down.
+    /// does while the projector or the relay is down. Where it has no position yet, it has dealt with nothing.
     pub async fn settle(&self) -> Result<bool> {
         let settled = async {
             self.log.relayed().await?;
-            settled(self.db, self.log, self.identity).await
+            settled(self.db, self.log, self.identity, &self.log.parts(self.event_types)).await
         };
         tokio::time::timeout(REBUILD_SETTLE_TIME_MAX, settled).await.map_or(Ok(false), |settled| settled.map(|()| true))
     }
 }
 
-/// Waits until an identity has dealt with all that is in the log now.
-pub(super) async fn settled(db: &Db, log: &Log, identity: &str) -> Result<()> {
-    let ends = log.ends(positions(db, identity).await?.into_iter().map(|(part, _)| part).collect()).await?;
+/// Waits until an identity has dealt with all that is in these parts of the log now.
+pub(super) async fn settled(db: &Db, log: &Log, identity: &str, parts: &[Part]) -> Result<()> {
+    let ends = log.ends(parts.iter().cloned().collect()).await?;
     loop {
-        let positions = positions(db, identity).await?;
-        let has_reached = |(part, position): &(Part, Offset)| ends.get(part).is_none_or(|end| position.0 >= end.0);
-        if positions.iter().all(has_reached) {
-            return Ok(());
-        }
+        // Where it has yet to begin, it stands before the first event.
+        let stored: BTreeMap<Part, Offset> = positions(db, identity).await?.into_iter().collect();
+        let position = |part: &Part| stored.get(part).copied().unwrap_or(log.before_first());
+        let short: Vec<(Part, Offset)> = ends
+            .iter()
+            .map(|(part, end)| (part, position(part), *end))
+            .filter(|(_, position, end)| position < end)
+            .map(|(part, position, _)| (part.clone(), position))
+            .collect();
         // Behind the last record of a topic there may be ends of transactions, which nobody reads.
-        let short = positions.into_iter().filter(|position| !has_reached(position)).collect();
-        if log.behind(short).await?.iter().all(|behind| behind.events == 0) {
+        if short.is_empty() || log.behind(short).await?.iter().all(|behind| behind.events == 0) {
             return Ok(());
         }
         tokio::time::sleep(LOOK_GAP.max(OTHER_PROCESS_POLL_GAP)).await;

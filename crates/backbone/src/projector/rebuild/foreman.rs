@@ -254,7 +254,8 @@ impl Foreman {
         if rebuild.wish.in_place {
             return removal::end_replay(self, rebuild).await;
         }
-        let check = Check { db: self.plan.db(), log: &self.log, generation: rebuild.generation, identity: &identity };
+        let (generation, event_types) = (rebuild.generation, self.plan.projector().event_types());
+        let check = Check { db: self.plan.db(), log: &self.log, generation, identity: &identity, event_types };
         let checked = self.generations()?.check(&check).await?;
         if checked.differences > 0 && !rebuild.is_forced {
             return self.fail(rebuild, checked.report).await;

@@ -43,7 +43,7 @@ pub struct CloudEventsOptions {
 impl Default for CloudEventsOptions {
     fn default() -> Self {
         Self {
-            source: "/tidings".to_owned(),
+            source: cloudevents::SOURCE.to_owned(),
             topic: "{prefix}.{family}".to_owned(),
             event_type: String::new(),
             content_type: JSON.to_owned(),

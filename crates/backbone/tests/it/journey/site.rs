@@ -99,7 +99,7 @@ impl Site {
     }
 
     pub(super) async fn discard(&self, wanted: &Discard) {
-        let discarded = parking::discard(&self.db, wanted, &Actor::new("cli:ada"), self.clock.now()).await;
+        let discarded = parking::discard(&self.db, wanted, &Actor::new("cli:ada"), None, self.clock.now()).await;
         discarded.unwrap().unwrap();
     }
 

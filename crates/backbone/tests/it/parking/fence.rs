@@ -64,7 +64,7 @@ async fn an_operator_beside_the_projector_never_loses_or_doubles_an_event(engine
                 } else {
                     let wanted = Redrive { filter: Filter::one("recorder", &parked.key), ..Redrive::default() };
                     let (actor, now) = (Actor::new("cli:ada"), site.clock.now());
-                    is_done_or_may_be_repeated(parking::redrive(&site.db, &wanted, &actor, now).await);
+                    is_done_or_may_be_repeated(parking::redrive(&site.db, &wanted, &actor, None, now).await);
                 }
             }
             tokio::time::sleep(Duration::from_millis(1)).await;

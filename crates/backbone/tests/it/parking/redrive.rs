@@ -5,7 +5,8 @@ use std::{num::NonZeroU32, time::Duration};
 use serde_json::{Value, json};
 use tidings_backbone::{
     Clock, Durability,
-    limits::REDRIVE_KEYS_MAX,
+    idempotency::IdempotencyKey,
+    limits::{REDRIVE_KEPT_KEYS_MAX, REDRIVE_KEYS_MAX},
     parking::{self, Filter, Redrive, Refusal, State},
     projector::{Gaps, Options},
 };
@@ -245,7 +246,7 @@ async fn a_redrive_and_its_audit_are_one_transaction(engine: Engine) {
     site.execute("ALTER TABLE audit RENAME TO gone").await;
     let wanted = one("a");
     let actor = tidings_backbone::audit::Actor::new("cli:ada");
-    parking::redrive(&site.db, &wanted, &actor, site.clock.now()).await.unwrap_err();
+    parking::redrive(&site.db, &wanted, &actor, None, site.clock.now()).await.unwrap_err();
     assert_eq!(site.only_parked().await, before);
     site.execute("ALTER TABLE gone RENAME TO audit").await;
     site.redrive(&wanted).await.unwrap();
@@ -273,13 +274,19 @@ async fn of_more_keys_than_one_redrive_takes_the_rest_is_counted_and_comes_next(
     tx.conn().execute_rows("parking", head, rows.collect(), "").await.unwrap();
     tx.commit().await.unwrap();
 
-    let first = site.redrive(&all()).await.unwrap();
+    let key = IdempotencyKey { scope: "ada".to_owned(), key: "k".to_owned(), fingerprint: [1; 32] };
+    let actor = tidings_backbone::audit::Actor::new("cli:ada");
+    let redriven = async || parking::redrive(&site.db, &all(), &actor, Some(&key), site.clock.now()).await.unwrap();
+    let first = redriven().await.unwrap();
     assert_eq!((first.keys.len(), first.waiting, first.left), (REDRIVE_KEYS_MAX, REDRIVE_KEYS_MAX as u64, 5));
     assert_eq!(
         (first.keys[0].key.as_str(), first.keys[9].key.as_str()),
         ("key 0", "key 9"),
         "the longest parked first"
     );
+    let again = redriven().await.unwrap();
+    let kept = first.keys[..REDRIVE_KEPT_KEYS_MAX].to_vec();
+    assert_eq!(again, parking::Plan { keys: kept, ..first }, "what is stored of it is bounded");
     let next = site.redrive(&all()).await.unwrap();
     assert_eq!((next.keys.len(), next.left), (5, 0));
     assert_eq!(site.count("SELECT COUNT(*) FROM parked_key WHERE state = 2").await, count);

@@ -78,7 +78,7 @@ impl Site {
     pub(super) async fn discard(&self, key: &str, which: Which) -> Result<Result<Discarded, Refusal>, Error> {
         let reason = "it is poison".parse().unwrap();
         let wanted = Discard { projector: "recorder".to_owned(), key: key.to_owned(), which, reason };
-        parking::discard(&self.db, &wanted, &audit::Actor::new("cli:ada"), self.clock.now()).await
+        parking::discard(&self.db, &wanted, &audit::Actor::new("cli:ada"), None, self.clock.now()).await
     }
 
     pub(super) async fn audit(&self) -> Vec<audit::Record> {

@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub(crate) const NAME: &str = "lights";
-const TURNED: &str = "switch.turned";
+pub(crate) const TURNED: &str = "switch.turned";
 
 /// A database with facts, and the way of their events to a projection.
 pub(crate) struct Site {
@@ -226,6 +226,10 @@ impl Lights {
 impl Reconciled for Lights {
     fn projector(&self) -> &'static str {
         NAME
+    }
+
+    fn event_types(&self) -> &'static [&'static str] {
+        &[TURNED]
     }
 
     async fn compare(&self, comparison: &Comparison<'_>) -> Result<Vec<Compared>> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidings_backbone::{
     Conn, Result,
     log::Offset,
-    projector::{generation::live, position},
+    projector::generation::live,
     reconcile::{Compared, Comparison, Difference},
 };
 
@@ -78,17 +78,6 @@ fn tell(compared: &mut Compared, differences: Vec<(Kind, Difference)>) {
     differences.into_iter().for_each(|(kind, difference)| compared.push(kind.text(), || difference));
 }
 
-/// Whether the projector has a position wherever events are. Where it has none it has yet to begin, and has
-/// nothing to come to rest at.
-async fn has_begun(conn: &mut Conn<'_>, comparison: &Comparison<'_>) -> Result<bool> {
-    for part in comparison.log.parts(EVENT_TYPES) {
-        if position(conn, comparison.identity, &part).await?.is_none() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// The look at everything.
 struct First {
     sums: Sums,
@@ -104,7 +93,7 @@ struct First {
 
 impl First {
     async fn look(comparison: &Comparison<'_>) -> Result<Self> {
-        let Comparison { db, log, generation, identity } = *comparison;
+        let Comparison { db, log, generation, identity, .. } = *comparison;
         let mut tx = db.read().await?;
         let mut conn = tx.conn();
         let sums = sums(&mut conn, generation).await?;
@@ -160,13 +149,12 @@ struct Look {
 }
 
 impl Look {
-    /// `None` when another generation is live by now, so that this one may be going; or when the projector has yet
-    /// to begin.
+    /// `None` when another generation is live by now, so that this one may be going.
     async fn again(comparison: &Comparison<'_>, first: &First, last: &Self) -> Result<Option<Self>> {
-        let Comparison { db, log, generation, identity } = *comparison;
+        let Comparison { db, log, generation, identity, .. } = *comparison;
         let mut tx = db.read().await?;
         let mut conn = tx.conn();
-        if live(&mut conn, projection::NAME).await? != generation || !has_begun(&mut conn, comparison).await? {
+        if live(&mut conn, projection::NAME).await? != generation {
             return Ok(None);
         }
         let pending = Pending::parked(&mut conn, identity, &log.parts(EVENT_TYPES)).await?;

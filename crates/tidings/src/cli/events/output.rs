@@ -8,7 +8,7 @@ use std::{
 use tidings_backbone::log::Recorded;
 use tidings_event::cloudevents;
 
-use crate::{Error, Result, cli::operator::harmless, http::EVENT_SOURCE};
+use crate::{Error, Result, cli::operator::harmless};
 
 /// How events are printed to standard output.
 pub(super) struct Output {
@@ -38,7 +38,7 @@ impl Output {
     fn line(&self, recorded: &Recorded) -> Result<String> {
         let event = &recorded.event;
         if self.json {
-            let encoded = cloudevents::json::encode(event, EVENT_SOURCE);
+            let encoded = cloudevents::json::encode(event, cloudevents::SOURCE);
             return encoded.map_err(|source| tidings_backbone::Error::Event(source).into());
         }
         let (offset, time, version) = (recorded.offset.0, event.occurred_at, event.version);

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tidings_backbone::{
     audit::Reason,
     limits::{EVENT_TEXT_BYTES_MAX, PARKING_ERROR_CHARS_MAX},
@@ -57,7 +57,7 @@ fn checked(name: &'static str, text: Option<String>, bytes_max: usize) -> Result
 }
 
 /// Which keys are to be redriven, and how.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct RedriveRequest {
     /// Of this projector.
@@ -115,7 +115,7 @@ impl RedriveRequest {
 }
 
 /// Which waiting event is to be discarded, and why.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct DiscardRequest {
     /// The projector for which it waits.

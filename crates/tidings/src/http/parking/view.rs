@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tidings_backbone::parking::{Discarded, ParkedKey, Plan, Planned, State, WaitingEvent};
+use tidings_backbone::{
+    limits::REDRIVE_KEPT_KEYS_MAX,
+    parking::{Discarded, ParkedKey, Plan, Planned, State, WaitingEvent},
+};
 use utoipa::ToSchema;
 
 use crate::http::{moment::Moment, problem::Problem};
-
-/// Keys of a plan that an answer shows; all are counted.
-const PLAN_KEYS_MAX: usize = 100;
 
 /// A key that waits because one of its events failed.
 #[derive(Debug, Serialize, ToSchema)]
@@ -150,11 +150,11 @@ impl PlanView {
         };
         Self {
             dry_run,
-            keys: plan.keys.len(),
+            keys: plan.count,
             waiting: plan.waiting,
             takes_ms: millis(plan.takes),
             left: plan.left,
-            items: plan.keys.iter().take(PLAN_KEYS_MAX).map(view).collect(),
+            items: plan.keys.iter().take(REDRIVE_KEPT_KEYS_MAX).map(view).collect(),
         }
     }
 }

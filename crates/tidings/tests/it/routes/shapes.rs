@@ -244,6 +244,14 @@ async fn a_header_of_a_wrong_shape_is_refused_or_ignored_and_never_a_500() {
     }
     let twice = put().header("idempotency-key", "a").header("idempotency-key", "b");
     sent(twice).await.is_bad("idempotency-key");
+    let admin = world.admin().await;
+    for (action, body) in [
+        ("redrive", json!({ "key": "1" })),
+        ("discard", json!({ "projector": "relation", "key": "1", "offset": 1, "reason": "poison" })),
+    ] {
+        let request = admin.request(Method::POST, &format!("/v1/admin/parked/{action}")).json(&body);
+        sent(request.header("idempotency-key", "a b")).await.is_bad("idempotency-key");
+    }
     for raw in [&b"\xff"[..], b"", b"Bearer", b"Bearer ", b"Bearer \xff", b"Basic YWRtaW46YWRtaW4=", b"Bearer a.b.c"] {
         let request = world.nobody().request(Method::PUT, "/v1/me/following/2").header("authorization", bytes(raw));
         sent(request).await.is_problem(401, "unauthenticated");

@@ -213,6 +213,7 @@ async fn without_kafka_a_scrape_is_answered_and_says_what_it_does_not_know(kind:
         // Whoever looks for the increase of what never happened finds where it begins.
         "tidings_counter_drift_total 0",
         "tidings_projector_unknown_events_total{projector=\"relation\"} 0",
+        "tidings_projector_unknown_events_total{projector=\"relation@next\"} 0",
         "tidings_relay_lease_held 0",
     ] {
         assert!(page.contains(line), "{line}: {page}");

@@ -1,0 +1,59 @@
+//! An action that carries an `Idempotency-Key` is done once: its first answer is stored in the transaction that does
+//! it, and a repetition gets that one.
+
+use serde::{Serialize, de::DeserializeOwned};
+use tidings_event::Timestamp;
+
+use super::Refusal;
+use crate::{
+    Conn, Result, Tx,
+    idempotency::{self, Answer, IdempotencyKey, KeyReused},
+};
+
+/// The answer that a repetition gets; nothing where the action is to be done.
+pub(super) async fn answered<O: DeserializeOwned>(
+    conn: &mut Conn<'_>,
+    key: Option<&IdempotencyKey>,
+) -> Result<Option<Result<O, Refusal>>> {
+    let first = idempotency::first::<O, Refusal>(conn, key).await?;
+    Ok(first.map(|first| match first {
+        Ok(Answer::Done(outcome)) => Ok(outcome),
+        Ok(Answer::Refused(refusal)) => Err(refusal),
+        Err(KeyReused) => Err(Refusal::KeyReused),
+    }))
+}
+
+/// Commits what was done, with its answer under the key.
+///
+/// # Errors
+/// [`crate::Error::is_lost_race`] when somebody has stored an answer under this key meanwhile; nothing was done then.
+pub(super) async fn done<O: Serialize>(
+    mut tx: Tx,
+    key: Option<&IdempotencyKey>,
+    outcome: &O,
+    at: Timestamp,
+) -> Result<()> {
+    if let Some(key) = key {
+        let answer: Answer<&O, ()> = Answer::Done(outcome);
+        idempotency::store(&mut tx.conn(), &[(key, answer)], at).await?;
+    }
+    tx.commit().await
+}
+
+/// Ends a transaction that has changed nothing, with the refusal under the key: it is an answer like any other.
+pub(super) async fn refused<O>(
+    mut tx: Tx,
+    key: Option<&IdempotencyKey>,
+    refusal: Refusal,
+    at: Timestamp,
+) -> Result<Result<O, Refusal>> {
+    match key {
+        Some(key) => {
+            let answer: Answer<(), &Refusal> = Answer::Refused(&refusal);
+            idempotency::store(&mut tx.conn(), &[(key, answer)], at).await?;
+            tx.commit().await?;
+        }
+        None => tx.rollback().await?,
+    }
+    Ok(Err(refusal))
+}
