@@ -3,7 +3,7 @@
 use tidings_binlog::Charset;
 use tidings_event::row::Column;
 
-use super::{connection::Connection, options::OutboxTable};
+use super::{connection::Connection, options::OutboxTable, server::quoted};
 use crate::{Error, Result};
 
 /// A column as `information_schema` describes it.
@@ -61,6 +61,23 @@ pub(super) async fn read(connection: &mut Connection, table: &OutboxTable) -> Re
             reason: format!("the columns of `{}` cannot be read: is the table gone?", table.full_name()),
         }),
     }
+}
+
+/// What is wrong with the column that tells rows apart and orders them, where the table has it: a number that rises
+/// is what lets rows be found again, and read on from one of them.
+pub(super) fn wrong_seq(table: &OutboxTable, columns: &[Described]) -> Option<String> {
+    const INTEGERS: [&str; 5] = ["tinyint", "smallint", "mediumint", "int", "bigint"];
+    let seq = columns.iter().find(|described| described.column.name == table.columns.seq)?;
+    if INTEGERS.contains(&seq.data_type.as_str()) {
+        return None;
+    }
+    let (name, column, declared) = (table.full_name(), &seq.column.name, &seq.column.mysql_type);
+    Some(format!(
+        "the column `{column}` of `{name}`, which is its `seq`, is no integer but `{declared}`: name an integer column \
+         that rises with each insert as `seq`, or add one, as in `ALTER TABLE {} ADD COLUMN relay_seq BIGINT NOT NULL \
+         AUTO_INCREMENT UNIQUE`",
+        quoted(&table.database, &table.name)
+    ))
 }
 
 fn describe(mut row: mysql_async::Row) -> Option<Described> {

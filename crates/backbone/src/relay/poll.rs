@@ -28,7 +28,7 @@ use super::{
     backoff::Backoff,
     connection::{Address, Connection},
     lease::{lock_name, member_names},
-    sink,
+    server, sink,
     status::Live,
     writer::{Ended, Stop, Writer},
 };
@@ -44,6 +44,8 @@ pub(super) struct Poller {
     options: Options,
     address: Address,
     outboxes: std::sync::Arc<[OutboxTable]>,
+    /// Whether these were looked at, and have the names that the server has for them.
+    is_checked: bool,
     formatter: Formatter,
     sink: sink::Options,
     clock: Clock,
@@ -66,7 +68,7 @@ impl Poller {
         let address = Address::parse(&options.source)?;
         let outboxes = options.outboxes(&address)?;
         let (live, handle) = Live::new(clock.clone());
-        Ok(Self { options, address, outboxes, formatter, sink, clock, live, handle })
+        Ok(Self { options, address, outboxes, is_checked: false, formatter, sink, clock, live, handle })
     }
 
     /// What tells how it is doing, also while it runs. It has no position.
@@ -79,7 +81,7 @@ impl Poller {
     ///
     /// # Errors
     /// When it cannot go on without somebody's decision. What only is away is waited for.
-    pub(super) async fn run(self, shutdown: CancellationToken) -> Result<()> {
+    pub(super) async fn run(mut self, shutdown: CancellationToken) -> Result<()> {
         let mut backoff = Backoff::new();
         loop {
             let error = match self.session(&shutdown, &mut backoff).await {
@@ -104,8 +106,12 @@ impl Poller {
     }
 
     /// As long as one connection holds the locks.
-    async fn session(&self, shutdown: &CancellationToken, backoff: &mut Backoff) -> Result<()> {
+    async fn session(&mut self, shutdown: &CancellationToken, backoff: &mut Backoff) -> Result<()> {
         let mut locks = Locks::connect(&self.address, &self.options.group).await?;
+        if !self.is_checked {
+            self.outboxes = server::check_tables(&mut locks.connection, &self.outboxes).await?;
+            self.is_checked = true;
+        }
         let mut notings = Vec::with_capacity(self.outboxes.len());
         for outbox in self.outboxes.iter() {
             notings.push(Noting::of(&mut locks.connection, outbox).await?);

@@ -156,6 +156,10 @@ impl Reader {
             );
             return Err(Error::RelayStopped { reason });
         }
+        // It was looked at when the relay was started; the table may have been altered since.
+        if let Some(reason) = definition::wrong_seq(outbox, &columns) {
+            return Err(Error::RelayStopped { reason });
+        }
         let name = outbox.full_name();
         for gap in self.checkpoint.seen(&name).gaps().to_vec() {
             if let Known::Blur { come } = gap.known() {

@@ -37,9 +37,19 @@ struct Findings {
     advice: Vec<String>,
 }
 
+impl Findings {
+    /// The tables, if nothing must be changed.
+    fn answer(self, tables: Vec<OutboxTable>) -> Result<Arc<[OutboxTable]>> {
+        match self.changes.is_empty() {
+            true => Ok(tables.into()),
+            false => Err(Error::SourceSettings { changes: self.changes }),
+        }
+    }
+}
+
 /// Looks whether the source can feed the relay. What only could be better is logged.
 ///
-/// Answers the tables by the names that the binlog has for them.
+/// Answers the tables by the names that the server has for them.
 ///
 /// # Errors
 /// [`Error::SourceSettings`] with all that must be changed at once; or the source cannot be reached.
@@ -52,19 +62,36 @@ pub(super) async fn check(connection: &mut Connection, tables: &[OutboxTable]) -
         rights(connection, &mut findings).await?;
         filters(connection, tables, &mut findings).await?;
     }
-    let mut named = Vec::with_capacity(tables.len());
-    for table in tables {
-        if readable(connection, table, &mut findings).await? {
-            named.push(names::in_the_binlog(connection, table, &mut findings.changes).await?);
-        }
-    }
-    for advice in findings.advice {
+    let named = named(connection, tables, &mut findings).await?;
+    for advice in std::mem::take(&mut findings.advice) {
         tracing::warn!(advice, "the relay's source could be set up better");
     }
-    match findings.changes.is_empty() {
-        true => Ok(named.into()),
-        false => Err(Error::SourceSettings { changes: findings.changes }),
+    findings.answer(named)
+}
+
+/// Looks whether the tables can be read and are what the configuration says, which is all that a relay needs to know
+/// that asks for rows; nothing is made in the database before. Answers them by the names that the server has for them.
+///
+/// # Errors
+/// As [`check`].
+pub(super) async fn check_tables(connection: &mut Connection, tables: &[OutboxTable]) -> Result<Arc<[OutboxTable]>> {
+    let mut findings = Findings::default();
+    let named = named(connection, tables, &mut findings).await?;
+    findings.answer(named)
+}
+
+async fn named(
+    connection: &mut Connection,
+    tables: &[OutboxTable],
+    findings: &mut Findings,
+) -> Result<Vec<OutboxTable>> {
+    let mut named = Vec::with_capacity(tables.len());
+    for table in tables {
+        if readable(connection, table, findings).await? {
+            named.push(names::of_the_server(connection, table, &mut findings.changes).await?);
+        }
     }
+    Ok(named)
 }
 
 async fn variables(connection: &mut Connection) -> Result<HashMap<String, String>> {

@@ -7,4 +7,6 @@ mod import;
 mod mistyped;
 mod open_files;
 mod relay_alone;
+mod relay_page;
+mod relay_refused;
 mod verify;

@@ -2,7 +2,13 @@
 
 use crate::{
     Error, Result,
-    relay::{OutboxTable, connection::Connection, definition::Described, select, server::quoted},
+    relay::{
+        OutboxTable,
+        connection::Connection,
+        definition::{self, Described},
+        select,
+        server::quoted,
+    },
 };
 
 /// Parts into which keys are spread. Each is read and written by one poller at a time.
@@ -41,6 +47,9 @@ pub(super) fn key_column(outbox: &OutboxTable, columns: &[Described]) -> Result<
     if !has(columns, &names.seq) {
         let (table, seq) = (outbox.full_name(), &names.seq);
         return Err(Error::RelayStopped { reason: format!("`{table}` has no column `{seq}`, which polling needs") });
+    }
+    if let Some(reason) = definition::wrong_seq(outbox, columns) {
+        return Err(Error::RelayStopped { reason });
     }
     let key = [&names.event_key, &names.aggregate_id].into_iter().find(|name| has(columns, name));
     key.map(|key| select::name(key)).ok_or_else(|| Error::RelayStopped {

@@ -1,4 +1,4 @@
-//! The names that the binlog has for what the configuration names.
+//! The names that the server has for what the configuration names.
 //!
 //! A server may take names of tables in any case, always takes those of columns so, and writes its own into the
 //! binlog: compared byte for byte, a name that a SELECT understands could name nothing there.
@@ -10,7 +10,7 @@ const TABLES: &str = "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM informati
      WHERE LOWER(TABLE_SCHEMA) = LOWER(?) AND LOWER(TABLE_NAME) = LOWER(?)";
 
 /// The table and its columns as the server has them. What cannot be is added to `changes`.
-pub(super) async fn in_the_binlog(
+pub(super) async fn of_the_server(
     connection: &mut Connection,
     table: &OutboxTable,
     changes: &mut Vec<String>,
@@ -26,7 +26,7 @@ pub(super) async fn in_the_binlog(
     };
     let mut table = OutboxTable { database, name, columns: table.columns.clone() };
     if kind == "VIEW" {
-        changes.push(format!("`{}` is a view, of which the binlog does not tell: name its table", table.full_name()));
+        changes.push(format!("`{}` is a view, and nothing tells of its rows: name its table", table.full_name()));
         return Ok(table);
     }
     let columns = definition::read(connection, &table).await?;
@@ -41,5 +41,6 @@ pub(super) async fn in_the_binlog(
                 .push(format!("`{full_name}` has no column `{name}`: name another as `{role}`, or leave that out")),
         }
     }
+    changes.extend(definition::wrong_seq(&table, &columns));
     Ok(table)
 }

@@ -11,6 +11,7 @@ on_both!(
     columns_are_found_whatever_the_case_they_are_named_in,
     a_column_that_is_named_and_is_not_there_is_refused_by_its_role,
     a_view_is_refused,
+    a_seq_that_is_no_integer_is_refused_with_its_type,
 );
 
 async fn columns_are_found_whatever_the_case_they_are_named_in(mut world: World) {
@@ -47,6 +48,20 @@ async fn a_view_is_refused(mut world: World) {
     world.sql("CREATE VIEW events AS SELECT * FROM outbox").await;
     let error = refusal(&world, OutboxTable { name: "events".to_owned(), ..OutboxTable::default() }).await;
     assert!(error.contains("is a view"), "{error}");
+}
+
+async fn a_seq_that_is_no_integer_is_refused_with_its_type(mut world: World) {
+    let uuid = if world.is_mariadb { "uuid" } else { "binary(16)" };
+    for declared in [uuid, "char(36)", "double", "decimal(20,0)"] {
+        world.sql(format!("ALTER TABLE outbox ADD COLUMN id {declared} NULL")).await;
+        let mut table = OutboxTable::default();
+        table.columns.seq = "ID".to_owned();
+        let error = refusal(&world, table).await;
+        for wanted in [".outbox`", "`id`", "`seq`", "ADD COLUMN", &format!("`{declared}`")] {
+            assert!(error.contains(wanted), "{wanted} is not in: {error}");
+        }
+        world.sql("ALTER TABLE outbox DROP COLUMN id").await;
+    }
 }
 
 /// On a server that stores names in lower case and takes them in any.

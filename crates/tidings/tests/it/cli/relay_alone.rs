@@ -23,13 +23,13 @@ const TABLE: &str = "CREATE TABLE happenings (
     aggregateid VARCHAR(64) NOT NULL, type VARCHAR(64) NOT NULL, payload TEXT NOT NULL
 ) DEFAULT CHARACTER SET utf8mb4";
 
-struct Relay {
-    process: Child,
+pub(super) struct Relay {
+    pub(super) process: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Relay {
-    fn start(database: &Database, config: &str) -> Self {
+    pub(super) fn start(database: &Database, config: &str) -> Self {
         let file = database.folder.path().join("relay.toml");
         std::fs::write(&file, config).unwrap();
         let mut process = Command::new(crate::BINARY)
@@ -45,7 +45,7 @@ impl Relay {
         Self { process, lines }
     }
 
-    async fn next(&mut self) -> serde_json::Value {
+    pub(super) async fn next(&mut self) -> serde_json::Value {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("no line came");
         serde_json::from_str(&line.unwrap().expect("the relay has ended")).unwrap()
     }
