@@ -161,6 +161,8 @@ pub fn of_the_log(journey: &Journey) -> String {
         (RelayState::Relayed, _) => at,
         (RelayState::Waiting, Some(behind)) => format!("for {at}; {behind} events are not in the log"),
         (RelayState::Waiting, None) => format!("for {at}"),
-        (RelayState::Unknown, _) => format!("not found in {at}: it is gone, Kafka is away, or there is too much"),
+        (RelayState::Unknown, _) => {
+            format!("not found in {at}: it is a dead letter, it is gone, Kafka is away, or there is too much")
+        }
     }
 }
