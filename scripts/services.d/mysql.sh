@@ -48,8 +48,8 @@ mysql_download() {
     "${as_root[@]}" rm -rf "$1"
     "${as_root[@]}" debootstrap --variant=minbase --download-only --include=mysql-server-core,mysql-client-core \
         sid "$1" ${2:+"$2"} >"$shared_dir/mysql.log" 2>&1 ||
-        die "debootstrap failed; its log: $shared_dir/mysql.log. A mirror where sid has MySQL $mysql_series may be named in" \
-            "TIDINGS_SERVICES_DEBIAN_MIRROR; TIDINGS_TEST_WITHOUT=mysql leaves its tests out"
+        die "debootstrap failed; its log: $shared_dir/mysql.log. TIDINGS_SERVICES_DEBIAN_MIRROR may name a mirror where" \
+            "sid has MySQL $mysql_series; TIDINGS_TEST_WITHOUT=mysql leaves its tests out"
 }
 
 mysql_is_known() {
