@@ -12,6 +12,7 @@
 mod applied;
 mod committed;
 mod relayed;
+mod replayed;
 pub(crate) mod trail;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -35,7 +36,8 @@ pub struct Journey {
     pub event: Event,
     /// Where it is in the log.
     pub relayed: Relayed,
-    /// What became of it for each projector: the generation that is read, and the one that is built if any.
+    /// What became of it for each projector: the generation that is read, and the one that is built, or the replay in
+    /// place, if any.
     pub projectors: Vec<Stage>,
 }
 
@@ -85,6 +87,8 @@ pub struct Stage {
     pub generation: Generation,
     /// Whether it is the one that readers are given.
     pub is_live: bool,
+    /// Whether this is the last replay in place, which applies it to the generation that is read once more.
+    pub is_replay: bool,
     /// What became of it.
     pub state: State,
     /// When that came about, where it is known: of what was applied, discarded, or is dead.

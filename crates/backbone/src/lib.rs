@@ -21,7 +21,8 @@
 //! - [`trace`]: the spans of one request on this path; [`telemetry`]: its metrics.
 //! - [`retention`]: old events go, but never past a projector.
 //!
-//! `examples/own_event.rs` shows an own event type, an own transaction and an own projector.
+//! `examples/own_event.rs` shows an own event type, an own transaction and an own projector,
+//! `examples/own_operations.rs` how such a projector is operated.
 
 pub mod alerts;
 pub mod audit;

@@ -117,6 +117,9 @@ pub const STEADY_HEAD_EVENTS: usize = 1_000;
 
 /// How exactly it is kept when a projector passed an event: it writes one row for as long.
 pub const TRAIL_TICK: Duration = Duration::from_millis(100);
+/// How much earlier than the end of its batch a position may be told to have moved: one whose batch takes longer is
+/// dated anew, with one statement for all that share a transaction.
+pub const POSITION_EARLY_MAX: Duration = Duration::from_millis(5);
 /// How far clocks of writers and brokers may differ for a record to be looked for where it is.
 pub const JOURNEY_CLOCK_SLACK: Duration = Duration::from_secs(10);
 /// Records of the log that are looked through for one event.

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `specversion` | String | `1.0` |
 //! | `id` | String | [`Event::id`](crate::Event::id) in lower case with hyphens |
-//! | `source` | URI-reference | what the caller of `encode` says, [`SOURCE`] for Tidings' own; it is no part of the event |
+//! | `source` | URI-reference | what the caller of `encode` says ([`SOURCE`] of Tidings' own); no part of the event |
 //! | `type` | String | [`Event::event_type`](crate::Event::event_type) |
 //! | `subject` | String | [`Event::aggregate_id`](crate::Event::aggregate_id) |
 //! | `time` | Timestamp | [`Event::occurred_at`](crate::Event::occurred_at) |

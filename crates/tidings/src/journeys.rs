@@ -78,8 +78,10 @@ pub struct StageView {
     pub projector: String,
     /// Which generation of its projection.
     pub generation: i64,
-    /// Whether it is the one that readers are given; else it is being built.
+    /// Whether it is the one that readers are given; else it is being built, or this is a replay.
     pub live: bool,
+    /// Whether this is the last replay in place, which applies the event to the generation that is read once more.
+    pub replay: bool,
     /// `applied`, `waiting` (others are before it), `retrying`, `dead`, `discarded`, `skipped` (the projector does not
     /// take its type) or `unknown`.
     #[schema(example = "applied")]
@@ -135,6 +137,7 @@ fn view(journey: &Journey, stage: &Stage) -> StageView {
         projector: stage.projector.clone(),
         generation: stage.generation.0,
         live: stage.is_live,
+        replay: stage.is_replay,
         state: stage.state.name(),
         at: text(stage.at),
         resolution_ms: stage.resolution.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),

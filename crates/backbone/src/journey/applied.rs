@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use tidings_event::{Event, EventId, Timestamp};
 
-use super::{RelayState, Relayed, Stage, State, Taken, committed::Details, trail};
+use super::{RelayState, Relayed, Stage, State, Taken, committed::Details, replayed, trail};
 use crate::{
     Conn, Db, Error, Result,
     limits::TRAIL_TICK,
@@ -17,15 +17,15 @@ use crate::{
 };
 
 /// How exactly moments are known that were written for one event.
-const EXACT: Duration = Duration::from_millis(1);
+pub(super) const EXACT: Duration = Duration::from_millis(1);
 
 /// What is known of one event.
-struct Look<'a> {
-    event: &'a Event,
-    relayed: &'a Relayed,
+pub(super) struct Look<'a> {
+    pub(super) event: &'a Event,
+    pub(super) relayed: &'a Relayed,
     before_first: Offset,
     parked: HashMap<String, Parked>,
-    discarded: HashMap<String, Timestamp>,
+    pub(super) discarded: HashMap<String, Timestamp>,
 }
 
 /// A parked event and the key that it waits under.
@@ -52,20 +52,29 @@ pub(super) async fn stages(db: &Db, log: &Log, taken: &Taken, event: &Event, rel
     };
     let mut stages = Vec::new();
     for at_work in generation::at_work(&mut conn, taken.keys().copied()).await? {
-        stages.extend(look.stage(&mut conn, &at_work, taken.get(&*at_work.name).copied()).await?);
+        let discarded = look.discarded.get(&at_work.identity).copied();
+        stages.extend(look.stage(&mut conn, &at_work, discarded, taken.get(&*at_work.name).copied()).await?);
     }
+    stages.extend(replayed::stages(&look, &mut conn, taken).await?);
     Ok(stages)
 }
 
 impl Look<'_> {
     /// What became of it for one generation; nothing if it is no projector of this event's.
-    async fn stage(&self, conn: &mut Conn<'_>, at_work: &AtWork, types: Option<&[&str]>) -> Result<Option<Stage>> {
+    pub(super) async fn stage(
+        &self,
+        conn: &mut Conn<'_>,
+        at_work: &AtWork,
+        discarded: Option<Timestamp>,
+        types: Option<&[&str]>,
+    ) -> Result<Option<Stage>> {
         let AtWork { name, generation, is_live, identity } = at_work;
         let (name, generation, is_live) = (name.clone(), *generation, *is_live);
         let stage = move |state: State| Stage {
             projector: name.clone(),
             generation,
             is_live,
+            is_replay: false,
             state,
             at: None,
             resolution: None,
@@ -77,8 +86,8 @@ impl Look<'_> {
         if let Some(parked) = self.parked.get(identity) {
             return Ok(Some(parked.tell(stage)));
         }
-        if let Some(at) = self.discarded.get(identity) {
-            return Ok(Some(timed(stage(State::Discarded), Some(*at), EXACT)));
+        if discarded.is_some() {
+            return Ok(Some(timed(stage(State::Discarded), discarded, EXACT)));
         }
         if types.is_some_and(|types| !types.contains(&self.event.event_type.as_str())) {
             return Ok(Some(stage(State::Skipped)));

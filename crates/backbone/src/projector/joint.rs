@@ -20,9 +20,9 @@ use tokio::{
 
 use super::{position, task::Plan};
 use crate::{
-    Durability, Error, Result,
+    Conn, Durability, Error, Result,
     journey::trail::Left,
-    limits::{PROJECTOR_FURTHER_BATCH_EVENTS_MIN, PROJECTOR_JOINT_AT_ONCE, PROJECTOR_SHARES_MAX},
+    limits::{POSITION_EARLY_MAX, PROJECTOR_FURTHER_BATCH_EVENTS_MIN, PROJECTOR_JOINT_AT_ONCE, PROJECTOR_SHARES_MAX},
     log::{Offset, Part, Recorded},
     trace,
 };
@@ -155,21 +155,35 @@ async fn commit(plan: &Plan, shares: Vec<Share>) {
 
 /// Applies events of several parts and moves their positions; answers when, and nothing when an event is at fault.
 async fn try_commit(plan: &Plan, events: &[Recorded], steps: &[Step]) -> Result<Option<Timestamp>> {
-    let now = plan.now();
+    let begun = plan.now();
     let mut tx = plan.db().write(Durability::Rebuildable).await?;
     // Before the work: whoever lost a part need not do it, and rows that others wait for are locked for less long.
     for Step { part, from, to, .. } in steps {
-        position::advance(&mut tx.conn(), plan.identity(), part, *from, *to, now).await?;
+        position::advance(&mut tx.conn(), plan.identity(), part, *from, *to, begun).await?;
     }
-    let left = steps.iter().map(|Step { part, from, since, .. }| Left { part, offset: *from, since: *since });
-    plan.note_trail(&mut tx.conn(), left, now).await?;
     // Nothing is parked here, so it does not matter in which part's name it is applied.
     if !events.is_empty() && plan.applier(&steps[0].part).call(&mut tx.conn(), events).await?.is_err() {
         tx.rollback().await?;
         return Ok(None);
     }
+    let now = ended(plan, &mut tx.conn(), steps, begun).await?;
+    let left = steps.iter().map(|Step { part, from, since, .. }| Left { part, offset: *from, since: *since });
+    plan.note_trail(&mut tx.conn(), left, now).await?;
     fail::fail_point!("projector-before-commit", |_| std::process::abort());
     tx.commit().await?;
     fail::fail_point!("projector-after-commit", |_| std::process::abort());
     Ok(Some(now))
+}
+
+/// When a batch is told to have been applied. That is when its work is done, and not when it began: if it took long,
+/// its positions are dated anew.
+async fn ended(plan: &Plan, conn: &mut Conn<'_>, steps: &[Step], begun: Timestamp) -> Result<Timestamp> {
+    let now = plan.now();
+    let took_ms = u128::try_from(now.0.saturating_sub(begun.0)).unwrap_or_default();
+    if !plan.keeps_trail() || took_ms < POSITION_EARLY_MAX.as_millis() {
+        return Ok(begun);
+    }
+    let moved = steps.iter().map(|Step { part, to, .. }| (part, *to));
+    position::date(conn, plan.identity(), moved, now).await?;
+    Ok(now)
 }

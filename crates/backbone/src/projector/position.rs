@@ -5,6 +5,7 @@ use tidings_event::Timestamp;
 
 use crate::{
     Conn, Error, Result,
+    db::Value,
     log::{Offset, Part},
 };
 
@@ -97,6 +98,23 @@ pub(super) async fn advance(
     let args = vec![to.0.into(), at.0.into(), projector.into(), part.to_string().into(), from.0.into()];
     let moved = conn.execute("moving a position", sql, args).await?;
     if moved == 1 { Ok(()) } else { Err(Error::PositionMoved { projector: projector.to_owned() }) }
+}
+
+/// Says of positions that this transaction has moved to these offsets that they came there at `at`: one statement, that
+/// only updates, since all rows are there and kept.
+pub(super) async fn date<'p>(
+    conn: &mut Conn<'_>,
+    projector: &str,
+    moved: impl Iterator<Item = (&'p Part, Offset)>,
+    at: Timestamp,
+) -> Result<()> {
+    let row = |(part, to): (&Part, Offset)| -> [Value; 4] {
+        [projector.into(), part.to_string().into(), to.0.into(), at.0.into()]
+    };
+    let set = format!("updated_at = {}", conn.engine().inserted("updated_at"));
+    let tail = conn.engine().on_conflict("projector, part", &set);
+    let head = "INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES";
+    conn.execute_rows("dating positions", head, moved.map(row).collect(), &tail).await.map(drop)
 }
 
 /// Holds the position where it is until the end of this transaction; answers where.

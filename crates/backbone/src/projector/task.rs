@@ -180,6 +180,11 @@ impl Plan {
         self.clock.now()
     }
 
+    /// Whether it is kept when what was passed.
+    pub(super) fn keeps_trail(&self) -> bool {
+        self.options.keeps_trail
+    }
+
     /// Notes that positions were left, on the transaction that moves them.
     pub(super) async fn note_trail<'p>(
         &self,
@@ -187,7 +192,7 @@ impl Plan {
         left: impl Iterator<Item = Left<'p>>,
         now: Timestamp,
     ) -> Result<()> {
-        if self.options.keeps_trail { trail::note(conn, self.identity(), left, now).await } else { Ok(()) }
+        if self.keeps_trail() { trail::note(conn, self.identity(), left, now).await } else { Ok(()) }
     }
 
     /// What applies events of `part`.

@@ -3,13 +3,14 @@
 mod site;
 mod trail;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tidings_backbone::{
-    EventIds,
+    Clock, Conn, EventIds,
     journey::{RelayState, State},
+    log::Recorded,
     parking::{Discard, Filter, Redrive, Which},
-    projector::Options,
+    projector::{ApplyError, Options, Projector, Target},
 };
 use tidings_testkit::{database::Engine, on_every_engine, on_every_server};
 
@@ -23,6 +24,7 @@ on_every_engine!(
     what_was_pruned_is_told_as_long_as_a_copy_is_anywhere_and_what_never_was_is_not,
     without_a_trail_no_times_are_told_but_the_states_are_right,
     many_events_are_told_in_the_order_in_which_they_were_applied,
+    what_takes_long_is_told_at_its_end,
 );
 on_every_server!(what_the_relay_has_not_come_to_is_waiting_and_what_is_gone_from_the_log_is_unknown);
 
@@ -184,6 +186,42 @@ async fn many_events_are_told_in_the_order_in_which_they_were_applied(engine: En
             // Rounds of one tick are told at the last of them.
             assert!((0..100).contains(&(told.0 - at.0)), "applied at {}, told at {}", at.0, told.0);
         }
+    }
+    running.stop().await;
+}
+
+/// A projector during whose work time passes.
+struct Slow {
+    inner: Arc<Recorder>,
+    clock: Clock,
+}
+
+#[async_trait::async_trait]
+impl Projector for Slow {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn event_types(&self) -> &'static [&'static str] {
+        self.inner.event_types()
+    }
+
+    async fn apply(&self, batch: &[Recorded], target: Target, conn: Conn<'_>) -> Result<(), ApplyError> {
+        self.clock.advance(Duration::from_millis(700));
+        self.inner.apply(batch, target, conn).await
+    }
+}
+
+async fn what_takes_long_is_told_at_its_end(engine: Engine) {
+    let site = Site::on(engine).await;
+    let slow = Slow { inner: Recorder::new("recorder"), clock: site.clock.clone() };
+    let running = site.start_as(Arc::new(slow), quick_and_dead());
+    for version in 1..=3 {
+        let [event] = site.emit([("a", version)]).await;
+        running.settle().await;
+        let journey = running.handle.journey(event.id).await.unwrap().unwrap();
+        let stage = &journey.projectors[0];
+        assert_eq!((stage.state, journey.after_ms(stage.at.unwrap())), (State::Applied, 700), "{stage:?}");
     }
     running.stop().await;
 }

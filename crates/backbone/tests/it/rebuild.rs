@@ -11,7 +11,7 @@ use std::{
 };
 
 use tidings_backbone::{
-    Error,
+    Error, journey,
     log::Offset,
     parking,
     projector::{
@@ -448,15 +448,24 @@ async fn a_replay_in_place_applies_what_was_missed_and_nothing_twice(engine: Eng
     }
     running.settle().await;
     lamps.world.execute("DELETE FROM lamp_view WHERE name = 'lamp 5'").await;
+    let id = lamps.world.log.read(Offset(0), 60).await.unwrap()[5].event.id;
+    let journey = async || running.handle.journey(id).await.unwrap().unwrap().projectors;
+    assert_eq!(journey().await.len(), 1);
     let (stop, writing) = load(&lamps);
     let rebuilds = running.handle.rebuilds();
     let wish = Wish { in_place: true, ..Wish::default() };
     rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor()).await.unwrap();
     let before = lamps.facts().await;
-    until(&rebuilds, State::Done).await;
+    let replayed = until(&rebuilds, State::Done).await;
     stop.store(true, Ordering::SeqCst);
     writing.await.unwrap();
     running.settle().await;
+    let stages = journey().await;
+    let [live, replay] = &stages[..] else { panic!("{stages:?}") };
+    assert_eq!((live.is_replay, live.is_live, live.state), (false, true, journey::State::Applied));
+    assert_eq!((replay.is_replay, replay.is_live, replay.state), (true, false, journey::State::Applied));
+    let took = (replayed.finished_at.unwrap().0 - replayed.started_at.0).max(1).unsigned_abs();
+    assert_eq!((replay.at, replay.resolution), (replayed.finished_at, Some(Duration::from_millis(took))));
     running.stop().await;
     assert!(lamps.shown().await.1["lamp 5"] >= 3, "{before:?}");
     let odd = "SELECT COUNT(*) FROM lamp_view WHERE effects <> version OR generation <> 1";

@@ -129,8 +129,11 @@ impl World {
     }
 
     pub(crate) fn start(&self, projector: &Arc<Recorder>, options: Options) -> Running {
-        let runtime = Runtime::new(self.db.clone(), self.log.clone(), self.clock.clone())
-            .with(Arc::clone(projector) as Arc<dyn Projector>, options);
+        self.start_as(Arc::clone(projector) as Arc<dyn Projector>, options)
+    }
+
+    pub(crate) fn start_as(&self, projector: Arc<dyn Projector>, options: Options) -> Running {
+        let runtime = Runtime::new(self.db.clone(), self.log.clone(), self.clock.clone()).with(projector, options);
         let (handle, shutdown) = (runtime.handle(), CancellationToken::new());
         Running { handle, task: tokio::spawn(runtime.run(shutdown.clone())), shutdown }
     }

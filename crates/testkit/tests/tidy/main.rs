@@ -7,6 +7,7 @@
 
 mod numbers;
 
+mod dashboard;
 mod dependencies;
 mod names;
 mod pages;

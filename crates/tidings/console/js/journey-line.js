@@ -35,11 +35,12 @@ function stopsOf({ key, committed, relayed, projectors }) {
   const stops = [{ id: "committed", kind: "committed", name: "Committed", state: "committed", ...committed }];
   if (relayed) stops.push({ id: "relayed", kind: "relayed", name: "Relay", tookMs: relayed.after_ms, ...relayed });
   for (const each of projectors) {
-    const { projector, generation, after_ms } = each;
+    const { projector, generation, replay, after_ms } = each;
     // Its time is only as fine as its resolution: it may seem to come before the relay's.
     const tookMs = after_ms === null || after_ms === undefined ? null : Math.max(after_ms - (from ?? 0), 0);
     const since = from === null ? "after the commit" : "after the relay";
-    stops.push({ id: `${projector}@${generation}`, kind: "projector", name: projector, key, since, ...each, tookMs });
+    const id = `${projector}@${replay ? "replay" : generation}`;
+    stops.push({ id, kind: "projector", name: projector, key, since, ...each, tookMs });
   }
   return stops;
 }
@@ -107,9 +108,11 @@ function projectorFacts(stop) {
   // One that waits has an error only where it waits behind another one of its key, in the parking lot.
   const isBehind = stop.state === "waiting" && stop.error;
   const lot = isBehind || ["retrying", "dead"].includes(stop.state);
-  const name = stop.live ? stop.projector : `${stop.projector}@${stop.generation}`;
+  const which = stop.replay ? "replayed in place" : stop.live ? "the live one" : "being built";
+  // As the parking lot knows it.
+  const name = stop.live ? stop.projector : `${stop.projector}@${stop.replay ? "replay" : stop.generation}`;
   return [
-    ["Generation", stop.generation !== null && `${stop.generation}, ${stop.live ? "the live one" : "being built"}`],
+    ["Generation", stop.generation !== null && `${stop.generation}, ${which}`],
     ["Attempts that failed", stop.attempts > 0 && count(stop.attempts)],
     ["Next attempt", stop.next_attempt_at && timeElement(stop.next_attempt_at)],
     ["Before it", stop.events_before > 0 && counted(stop.events_before, "event")],

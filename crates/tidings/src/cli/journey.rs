@@ -65,8 +65,12 @@ fn as_text(journey: &Journey) -> String {
         row("relay".to_owned(), journey.relayed.state.name(), journey.relayed.at, of_the_log(journey)),
     ];
     for stage in &journey.projectors {
-        let name = if stage.is_live { String::new() } else { " (being built)".to_owned() };
-        let name = format!("{}{name}", stage.generation.identity(&stage.projector));
+        let which = match (stage.is_replay, stage.is_live) {
+            (true, _) => " (replay in place)",
+            (false, true) => "",
+            (false, false) => " (being built)",
+        };
+        let name = format!("{}{which}", stage.generation.identity(&stage.projector));
         rows.push(row(name, stage.state.name(), stage.at, detail(stage)));
     }
     format!(

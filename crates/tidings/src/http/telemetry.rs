@@ -30,8 +30,8 @@ pub(crate) const METRICS: &[Metric] = &[
     Metric::gauge(
         "tidings_measured",
         &["what"],
-        "Whether the gauges of the outbox, the projectors, the relay's lease or the reconciliation, and what is counted \
-         in the database, are of this scrape; else they show what was seen last, and its age goes on growing.",
+        "Whether the gauges of the outbox, the projectors, the relay's lease or the reconciliation, or what is \
+         counted in the database, are of this scrape; else they show what was seen last, and its age goes on growing.",
     ),
     Metric::gauge("process_resident_memory_bytes", &[], "Memory in use."),
     Metric::counter("process_cpu_seconds_total", &[], "Processor time used."),

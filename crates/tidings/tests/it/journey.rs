@@ -19,7 +19,7 @@ use crate::{database::Hand, world_on};
 on_every_world!(
     an_event_is_followed_from_its_request_to_its_projection_while_others_write,
     a_dead_event_and_what_waits_behind_it_are_told_and_so_is_what_became_of_them,
-    the_generation_that_is_built_is_told_beside_the_one_that_is_read,
+    the_generation_that_is_built_and_a_replay_are_told_beside_the_one_that_is_read,
     without_a_trail_it_is_told_that_an_event_was_applied_and_not_when,
     what_never_was_is_not_found,
 );
@@ -134,7 +134,7 @@ fn check_times(journey: &Value, kind: Kind) {
     let [stage] = &journey["projectors"].as_array().unwrap()[..] else { panic!("{journey}") };
     assert_eq!(
         fields(stage),
-        "after_ms at attempts error events_before generation live next_attempt_at projector resolution_ms state"
+        "after_ms at attempts error events_before generation live next_attempt_at projector replay resolution_ms state"
     );
     assert_eq!(relayed["state"], "relayed", "{journey}");
     let topic = relayed["topic"].as_str().unwrap();
@@ -193,28 +193,52 @@ async fn a_dead_event_and_what_waits_behind_it_are_told_and_so_is_what_became_of
     assert_eq!((&stage["state"], &stage["resolution_ms"]), (&json!("applied"), &json!(1)), "{journey}");
 }
 
-async fn the_generation_that_is_built_is_told_beside_the_one_that_is_read(kind: Kind) {
+async fn the_generation_that_is_built_and_a_replay_are_told_beside_the_one_that_is_read(kind: Kind) {
     let world = world_on(kind, &[]).await;
     world.register(1..=3).await;
     world.user(1).await.follow(2).await;
     world.drain().await;
-    world.run(&["rebuild", "start", "relation", "--hold"]).await;
     let event = event_of(&world, 1, 2).await;
-    let both = async {
+    for (start, other, name) in [
+        (&["rebuild", "start", "relation", "--in-place"][..], (1, true), "relation (replay in place)"),
+        (&["rebuild", "start", "relation", "--hold"][..], (2, false), "relation@2 (being built)"),
+    ] {
+        world.run(start).await;
+        let both = async {
+            loop {
+                let journey = told(&world, &event).await;
+                let stages = journey["projectors"].as_array().unwrap().clone();
+                let is_told =
+                    |stage: &Value| (&stage["generation"], &stage["replay"]) == (&json!(other.0), &json!(other.1));
+                if stages.iter().all(|stage| stage["at"].is_string()) && stages.iter().skip(1).any(is_told) {
+                    return stages;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let stages = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both should have applied it");
+        let [live, _] = &stages[..] else { panic!("{stages:?}") };
+        assert_eq!((&live["generation"], &live["live"], &live["replay"]), (&json!(1), &json!(true), &json!(false)));
+        assert!(stages.iter().all(|stage| stage["state"] == "applied"), "{stages:?}");
+        let table = world.run(&["journey", event["id"].as_str().unwrap()]).await;
+        assert!(table.contains(name), "{table}");
+        until_ended(&world).await;
+    }
+}
+
+/// Waits until no rebuild is under way that ends by itself.
+async fn until_ended(world: &World) {
+    let ended = async {
         loop {
-            let journey = told(&world, &event).await;
-            let stages = journey["projectors"].as_array().unwrap().clone();
-            if stages.len() == 2 && stages.iter().all(|stage| stage["state"] == "applied") {
-                return stages;
+            let rebuilds = world.admin().await.read("/v1/admin/rebuilds").await;
+            let state = rebuilds["items"][0]["state"].as_str().unwrap().to_owned();
+            if ["done", "ready"].contains(&state.as_str()) {
+                return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let stages = tokio::time::timeout(Duration::from_secs(60), both).await.expect("both should have applied it");
-    let which: Vec<_> = stages.iter().map(|stage| (stage["generation"].as_i64(), stage["live"].as_bool())).collect();
-    assert_eq!(which, [(Some(1), Some(true)), (Some(2), Some(false))]);
-    let table = world.run(&["journey", event["id"].as_str().unwrap()]).await;
-    assert!(table.contains("relation@2 (being built)"), "{table}");
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it should end");
 }
 
 async fn without_a_trail_it_is_told_that_an_event_was_applied_and_not_when(kind: Kind) {

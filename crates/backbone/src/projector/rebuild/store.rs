@@ -258,6 +258,15 @@ pub(in crate::projector) async fn names_of_unfinished(conn: &mut Conn<'_>) -> Re
     Ok(all.iter().filter(|rebuild| rebuild.state.applies()).map(Rebuild::identity).collect())
 }
 
+/// The last rebuild of each projector that was replayed in place, where that is so: events have been or are being
+/// applied to the generation that is read, once more.
+pub(crate) async fn replays(conn: &mut Conn<'_>) -> Result<Vec<Rebuild>> {
+    let mut replays = all(conn).await?;
+    let has_begun = |state: State| state.applies() || matches!(state, State::Removing | State::Done);
+    replays.retain(|rebuild| rebuild.wish.in_place && has_begun(rebuild.state));
+    Ok(replays)
+}
+
 fn read(row: &Row) -> Result<Rebuild> {
     let malformed = |reason: String| Error::MalformedRow { table: "rebuild", reason };
     let state = row.text(2)?;
