@@ -110,6 +110,15 @@ pub enum Error {
         #[source]
         code: Code,
     },
+    /// A topic that records go to is not there, and the brokers make none by themselves.
+    #[error(
+        "the topic `{topic}` is not there: make it, or name it in `topics` of the relay's sink, which makes those at its \
+         start"
+    )]
+    TopicMissing {
+        /// The topic.
+        topic: String,
+    },
     /// A topic has another number of partitions than configured, so keys would change their place.
     #[error("the topic `{topic}` has {found} partitions, {wanted} are configured")]
     TopicPartitions {
@@ -281,7 +290,7 @@ impl Error {
             | Self::GenerationGone { .. }
             | Self::Lease { .. }
             | Self::ApplyTimedOut { .. } => true,
-            Self::Kafka { .. } | Self::TopicRefused { .. } => true,
+            Self::Kafka { .. } | Self::TopicRefused { .. } | Self::TopicMissing { .. } => true,
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
             Self::Redis { source, .. } => is_transient_in_redis(source),
             Self::Webhook(_) | Self::WebhookAnswer { .. } | Self::File { .. } => true,
