@@ -12,7 +12,7 @@ use super::{
     binlog::Reader,
     connection::Address,
     outlet::Outlet,
-    recover::Begin,
+    recover::{Begin, FIRST_START},
     server,
     status::{Live, State},
 };
@@ -171,7 +171,7 @@ impl Task {
                 FirstStart::Earliest => Begin::Table,
                 FirstStart::Latest => Begin::End,
             };
-            self.reader.recover(&mut connection, "this is the relay's first start".to_owned(), begin).await?;
+            self.reader.recover(&mut connection, FIRST_START.to_owned(), begin).await?;
             self.begin = None;
         } else if self.reader.is_reading_tables() {
             self.reader.recover(&mut connection, String::new(), Begin::Noted).await?;
