@@ -152,6 +152,10 @@ pub enum Error {
         /// What to change, one sentence for each, with the statement that does it.
         changes: Vec<String>,
     },
+    /// The database that the relay reads does not let it in, and never has since its start. Later the same is waited
+    /// out: a server that takes another's place may not know the account yet.
+    #[error("the relay is not let into its source: check user, password and database of its address")]
+    SourceDenied(#[source] Box<Error>),
     /// Bytes of the binlog could not be read.
     #[error("the binlog could not be read at {place}")]
     Binlog {
