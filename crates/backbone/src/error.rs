@@ -362,14 +362,19 @@ impl Error {
         }
     }
 
-    /// The error and its causes, outermost first, in one line.
+    /// The error and its causes, outermost first, in one line. The clients of databases put the text of a cause into
+    /// their own and name it as their source too; it is said once.
     pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-        let mut text = error.to_string();
+        let mut last = error.to_string();
+        let mut text = last.clone();
         let mut cause = error.source();
         while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
+            let next = error.to_string();
+            if !last.contains(&next) {
+                text.push_str(": ");
+                text.push_str(&next);
+            }
+            (last, cause) = (next, error.source());
         }
         text
     }
@@ -416,4 +421,20 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_says_the_text_of_a_database_once_though_its_client_says_it_twice() {
+        let text = "Access denied for user 'relay'@'localhost'";
+        let answer = mysql_async::ServerError { code: 1045, message: text.to_owned(), state: "28000".to_owned() };
+        let source = mysql_async::Error::Server(answer);
+        let error = Error::SourceDenied(Box::new(Error::Source { doing: "connecting", source }));
+        let chain = Error::chain(&error);
+        assert_eq!(chain.matches(text).count(), 1, "{chain}");
+        assert!(chain.contains("not let into its source") && chain.contains("failed while connecting"), "{chain}");
+    }
 }
