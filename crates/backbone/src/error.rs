@@ -112,8 +112,8 @@ pub enum Error {
     },
     /// A topic that records go to is not there, and the brokers make none by themselves.
     #[error(
-        "the topic `{topic}` is not there: make it, or name it in `topics` of the relay's sink, which makes those at its \
-         start"
+        "the topic `{topic}` is not there: make it, or name it in `topics` of the relay's sink, which makes those at \
+         its start"
     )]
     TopicMissing {
         /// The topic.
