@@ -110,6 +110,15 @@ pub enum Error {
         #[source]
         code: Code,
     },
+    /// A topic that records go to is not there, and the brokers make none by themselves.
+    #[error(
+        "the topic `{topic}` is not there: make it, or name it in `topics` of the relay's sink, which makes those at \
+         its start"
+    )]
+    TopicMissing {
+        /// The topic.
+        topic: String,
+    },
     /// A topic has another number of partitions than configured, so keys would change their place.
     #[error("the topic `{topic}` has {found} partitions, {wanted} are configured")]
     TopicPartitions {
@@ -143,6 +152,10 @@ pub enum Error {
         /// What to change, one sentence for each, with the statement that does it.
         changes: Vec<String>,
     },
+    /// The database that the relay reads does not let it in, and never has since its start. Later the same is waited
+    /// out: a server that takes another's place may not know the account yet.
+    #[error("the relay is not let into its source: check user, password and database of its address")]
+    SourceDenied(#[source] Box<Error>),
     /// Bytes of the binlog could not be read.
     #[error("the binlog could not be read at {place}")]
     Binlog {
@@ -281,7 +294,7 @@ impl Error {
             | Self::GenerationGone { .. }
             | Self::Lease { .. }
             | Self::ApplyTimedOut { .. } => true,
-            Self::Kafka { .. } | Self::TopicRefused { .. } => true,
+            Self::Kafka { .. } | Self::TopicRefused { .. } | Self::TopicMissing { .. } => true,
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
             Self::Redis { source, .. } => is_transient_in_redis(source),
             Self::Webhook(_) | Self::WebhookAnswer { .. } | Self::File { .. } => true,
@@ -349,14 +362,19 @@ impl Error {
         }
     }
 
-    /// The error and its causes, outermost first, in one line.
+    /// The error and its causes, outermost first, in one line. The clients of databases put the text of a cause into
+    /// their own and name it as their source too; it is said once.
     pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-        let mut text = error.to_string();
+        let mut last = error.to_string();
+        let mut text = last.clone();
         let mut cause = error.source();
         while let Some(error) = cause {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            cause = error.source();
+            let next = error.to_string();
+            if !last.contains(&next) {
+                text.push_str(": ");
+                text.push_str(&next);
+            }
+            (last, cause) = (next, error.source());
         }
         text
     }
@@ -403,4 +421,20 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_says_the_text_of_a_database_once_though_its_client_says_it_twice() {
+        let text = "Access denied for user 'relay'@'localhost'";
+        let answer = mysql_async::ServerError { code: 1045, message: text.to_owned(), state: "28000".to_owned() };
+        let source = mysql_async::Error::Server(answer);
+        let error = Error::SourceDenied(Box::new(Error::Source { doing: "connecting", source }));
+        let chain = Error::chain(&error);
+        assert_eq!(chain.matches(text).count(), 1, "{chain}");
+        assert!(chain.contains("not let into its source") && chain.contains("failed while connecting"), "{chain}");
+    }
 }

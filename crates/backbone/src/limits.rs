@@ -222,6 +222,12 @@ pub const KAFKA_COMMIT_TIME_MAX: Duration = Duration::from_secs(10);
 pub const KAFKA_MARKERS_TIME: Duration = Duration::from_millis(2);
 /// Time after which a broker ends a transaction that a dead relay left open.
 pub const KAFKA_TRANSACTION_TIME_MAX: Duration = Duration::from_secs(30);
+/// Topics that a writer keeps in mind as being there.
+pub const KAFKA_TOPICS_KNOWN_MAX: usize = 1_000;
+/// Looks for a topic before it counts as missing.
+pub const KAFKA_TOPIC_LOOKS_MAX: u32 = 10;
+/// Pause between two such looks: a broker that makes a topic needs some.
+pub const KAFKA_TOPIC_LOOK_GAP: Duration = Duration::from_millis(100);
 /// Time the topic of checkpoints may take to be read.
 pub const KAFKA_CHECKPOINT_READ_TIME_MAX: Duration = Duration::from_secs(60);
 

@@ -98,6 +98,8 @@ pub async fn view(rebuilds: &Rebuilds, rebuild: Rebuild, now: Timestamp) -> Resu
     let part = |(plan, position): (&tidings_backbone::projector::rebuild::PartPlan, Option<Offset>)| {
         // Where a position is gone, all was done.
         let position = position.map_or(if has_begun(&rebuild) { plan.end } else { plan.start }, |position| position.0);
+        // Behind the last event of a part there may be ends of transactions, which no position stands on.
+        let position = if has_applied_all(rebuild.state) { position.max(plan.end) } else { position };
         RebuildPart { part: plan.part.clone(), start: plan.start, position, end: plan.end }
     };
     let parts: Vec<RebuildPart> = rebuild.parts().iter().zip(positions).map(part).collect();
@@ -133,6 +135,11 @@ pub async fn view(rebuilds: &Rebuilds, rebuild: Rebuild, now: Timestamp) -> Resu
 
 fn has_begun(rebuild: &Rebuild) -> bool {
     rebuild.state != State::Wished && !rebuild.parts().is_empty()
+}
+
+/// Whether there was a moment since it began at which nothing was left to apply.
+fn has_applied_all(state: State) -> bool {
+    matches!(state, State::Checking | State::Ready | State::Removing | State::Done)
 }
 
 /// Where facts are copied, they are what takes the time.

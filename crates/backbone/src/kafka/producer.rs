@@ -14,10 +14,11 @@
 //! and begins at the checkpoint that he then reads.
 
 mod deliveries;
+mod known;
 mod send;
 mod transaction;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use rdkafka::{error::KafkaError, producer::BaseProducer, types::RDKafkaErrorCode};
 
@@ -46,6 +47,8 @@ pub(crate) struct Producer {
     last: Option<Stored>,
     record_bytes_max: usize,
     batch_bytes_max: usize,
+    /// Topics that were there when they were looked for, since the last trouble.
+    topics: HashSet<Arc<str>>,
     /// Runs since the last commit was answered.
     since_commit: Option<Stopwatch>,
 }
@@ -77,7 +80,7 @@ impl Producer {
         let record_bytes_max = record_bytes_max.unwrap_or(KAFKA_RECORD_BYTES_MAX);
         let batch_bytes_max = KAFKA_BATCH_BYTES_MAX;
         let (state, last, since_commit) = (State::Fenced, None, None);
-        Self { options, group, state, last, record_bytes_max, batch_bytes_max, since_commit }
+        Self { options, group, state, last, record_bytes_max, batch_bytes_max, topics: HashSet::new(), since_commit }
     }
 
     /// Bytes of key, value and headers that a record may have.
@@ -113,6 +116,7 @@ impl Producer {
         checkpoint: &[u8],
     ) -> Result<(), WriteError> {
         let Some((client, is_open)) = self.client(records, checkpoint).await? else { return Ok(()) };
+        self.look_for_topics(&client, is_open, records, dead).await?;
         let stored = Stored { sequence: self.next_sequence(), checkpoint: checkpoint.to_vec() };
         // If this future is dropped half-way, the next write takes it from here.
         self.state = if is_open { State::Void } else { State::Broken(Some(stored.clone())) };
@@ -132,6 +136,7 @@ impl Producer {
     /// [`WriteError::Void`] says that all batches of the transaction are lost.
     pub(crate) async fn append(&mut self, records: &[Record], dead: &[Record]) -> Result<(), WriteError> {
         let Some((client, is_open)) = self.client(records, &[]).await? else { return Ok(()) };
+        self.look_for_topics(&client, is_open, records, dead).await?;
         self.state = if is_open { State::Void } else { State::Broken(None) };
         self.let_markers_land().await;
         let outcome = self.transact(&client, is_open, records, dead, None).await;
@@ -297,7 +302,9 @@ impl Producer {
         Err(WriteError::Fatal(Error::Invariant { message }))
     }
 
-    async fn connect(&self) -> Result<(Arc<Client>, Option<Stored>)> {
+    async fn connect(&mut self) -> Result<(Arc<Client>, Option<Stored>)> {
+        // Whatever the trouble was, a topic may have gone with it.
+        self.topics.clear();
         let (options, group, batch_bytes_max) = (self.options.clone(), self.group.clone(), self.batch_bytes_max);
         blocking("taking over the transactional id", move || {
             let client = transaction::open(&options, &group, batch_bytes_max)?;

@@ -113,6 +113,18 @@ pub(super) async fn in_time<T>(time: Duration, future: impl Future<Output = T>) 
     tokio::time::timeout(time, future).await.map_err(|_| Error::SourceSilent { time })
 }
 
+/// What servers say to whom they do not let in: to the database, by password, no database, from that host, without a
+/// password, with one that has expired, to an account that is locked (MySQL, MariaDB).
+const DENIED: [u16; 8] = [1044, 1045, 1049, 1130, 1698, 1862, 3118, 4151];
+
+/// The error of who connects: if he was not let in, and `was_let_in` never before, he needs somebody's decision.
+pub(super) fn denied(was_let_in: bool) -> impl FnOnce(Error) -> Error {
+    move |error| match server_code(&error) {
+        Some(code) if !was_let_in && DENIED.contains(&code) => Error::SourceDenied(Box::new(error)),
+        _ => error,
+    }
+}
+
 /// The number of the server's error, if the server said it.
 pub(super) fn server_code(error: &Error) -> Option<u16> {
     match error {

@@ -26,7 +26,7 @@ use self::{noting::Noting, pending::SHARDS, shard::Shard};
 use super::{
     Formatter, Handle, Options, OutboxTable, Sink, State,
     backoff::Backoff,
-    connection::{Address, Connection},
+    connection::{Address, Connection, denied},
     lease::{lock_name, member_names},
     server, sink,
     status::Live,
@@ -44,7 +44,7 @@ pub(super) struct Poller {
     options: Options,
     address: Address,
     outboxes: std::sync::Arc<[OutboxTable]>,
-    /// Whether these were looked at, and have the names that the server has for them.
+    /// Whether the source has let this relay in since its start, and these were looked at: they have its names then.
     is_checked: bool,
     formatter: Formatter,
     sink: sink::Options,
@@ -107,7 +107,8 @@ impl Poller {
 
     /// As long as one connection holds the locks.
     async fn session(&mut self, shutdown: &CancellationToken, backoff: &mut Backoff) -> Result<()> {
-        let mut locks = Locks::connect(&self.address, &self.options.group).await?;
+        let locks = Locks::connect(&self.address, &self.options.group).await;
+        let mut locks = locks.map_err(denied(self.is_checked))?;
         if !self.is_checked {
             self.outboxes = server::check_tables(&mut locks.connection, &self.outboxes).await?;
             self.is_checked = true;

@@ -37,6 +37,9 @@ pub(super) enum Begin {
     Noted,
 }
 
+/// The reason why the tables are read where nothing is missing.
+pub(super) const FIRST_START: &str = "this is the relay's first start";
+
 impl Reader {
     /// Whether the relay was stopped while it read the tables.
     pub(super) fn is_reading_tables(&self) -> bool {
@@ -56,7 +59,12 @@ impl Reader {
             return Ok(());
         }
         let reason = self.checkpoint.recovery.as_ref().map(|recovery| recovery.reason.clone()).unwrap_or_default();
-        tracing::warn!(reason, from = %self.checkpoint.position, "reading rows from the outbox tables");
+        let from = &self.checkpoint.position;
+        if reason == FIRST_START {
+            tracing::info!(reason, %from, "reading rows from the outbox tables");
+        } else {
+            tracing::warn!(reason, %from, "reading rows from the outbox tables");
+        }
         self.live.state(State::Active, Some(format!("reading the outbox tables: {reason}")));
         let outboxes = self.outboxes.clone();
         let covered = self.covered(connection).await?;

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Batch, Checkpoint, Formatter, Handle, Options, Sink, Source, State,
     backoff::Backoff,
-    connection::Address,
+    connection::{Address, denied},
     lease::Lease,
     poll::Poller,
     sink,
@@ -101,14 +101,15 @@ impl Binlog {
     }
 
     async fn take_turns(&mut self, shutdown: &CancellationToken) -> Result<()> {
-        let mut backoff = Backoff::new();
+        let (mut backoff, mut was_let_in) = (Backoff::new(), false);
         self.live.state(State::Standby, None);
         while !shutdown.is_cancelled() {
             let taken = tokio::select! {
                 taken = Lease::take(&self.address, &self.options.group) => taken,
                 () = shutdown.cancelled() => return Ok(()),
             };
-            match taken {
+            was_let_in |= taken.is_ok();
+            match taken.map_err(denied(was_let_in)) {
                 Ok(Some(lease)) => {
                     backoff.reset();
                     let stop = Stop { lost: lease.lost.clone(), shutdown: shutdown.clone() };
@@ -148,7 +149,9 @@ impl Binlog {
         telemetry::relay_turn();
         let (options, formatter) = (self.options.clone(), self.formatter.clone());
         let told = (self.live.clone(), self.handle.clone());
-        let mut source = Source::start_live(options, formatter, checkpoint, self.clock.clone(), told)?;
+        // The lease was taken there.
+        let was_let_in = true;
+        let mut source = Source::start_live(options, formatter, checkpoint, self.clock.clone(), told, was_let_in)?;
         let mut transaction = Transaction::new(&self.writer, self.is_careful);
         loop {
             let next = tokio::select! {

@@ -10,9 +10,9 @@ use super::{
     Batch, Batches, Checkpoint, FirstStart, Formatter, Handle, Options, Refusal,
     backoff::Backoff,
     binlog::Reader,
-    connection::Address,
+    connection::{Address, denied},
     outlet::Outlet,
-    recover::Begin,
+    recover::{Begin, FIRST_START},
     server,
     status::{Live, State},
 };
@@ -38,7 +38,7 @@ impl Source {
     /// When the address of the source is none, or no table is named.
     pub fn start(options: Options, formatter: Formatter, checkpoint: Option<Checkpoint>, clock: Clock) -> Result<Self> {
         let (live, handle) = Live::new(clock.clone());
-        Self::start_live(options, formatter, checkpoint, clock, (live, handle))
+        Self::start_live(options, formatter, checkpoint, clock, (live, handle), false)
     }
 
     pub(super) fn start_live(
@@ -47,6 +47,7 @@ impl Source {
         checkpoint: Option<Checkpoint>,
         clock: Clock,
         (live, handle): (Live, Handle),
+        was_let_in: bool,
     ) -> Result<Self> {
         let address = Address::parse(&options.source)?;
         let outboxes = options.outboxes(&address)?;
@@ -60,6 +61,7 @@ impl Source {
             reader,
             begin: is_first.then_some(first_start),
             backoff: Backoff::new(),
+            was_let_in,
             is_checked: false,
             since_look: None,
             shutdown: shutdown.clone(),
@@ -126,6 +128,8 @@ struct Task {
     /// What to do at the first start, until it is done.
     begin: Option<FirstStart>,
     backoff: Backoff,
+    /// Whether this relay has been connected to the source since it was started.
+    was_let_in: bool,
     is_checked: bool,
     /// Since the tables were read last because of what the binlog does not tell.
     since_look: Option<Stopwatch>,
@@ -160,7 +164,8 @@ impl Task {
 
     /// One connection's life.
     async fn round(&mut self) -> Result<()> {
-        let mut connection = self.reader.address.connect().await?;
+        let mut connection = self.reader.address.connect().await.map_err(denied(self.was_let_in))?;
+        self.was_let_in = true;
         let flavor = connection.flavor;
         if !self.is_checked {
             self.reader.outboxes = server::check(&mut connection, &self.reader.outboxes).await?;
@@ -171,7 +176,7 @@ impl Task {
                 FirstStart::Earliest => Begin::Table,
                 FirstStart::Latest => Begin::End,
             };
-            self.reader.recover(&mut connection, "this is the relay's first start".to_owned(), begin).await?;
+            self.reader.recover(&mut connection, FIRST_START.to_owned(), begin).await?;
             self.begin = None;
         } else if self.reader.is_reading_tables() {
             self.reader.recover(&mut connection, String::new(), Begin::Noted).await?;

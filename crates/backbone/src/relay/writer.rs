@@ -198,8 +198,13 @@ impl Writer {
 
     async fn back_off(&self, backoff: &mut Backoff, error: &Error, stop: &Stop) {
         let pause = backoff.step();
+        let is_topic_missing = matches!(error, Error::TopicMissing { .. });
         let (error, pause_ms) = (Error::chain(error), pause.as_millis());
-        tracing::warn!(group = self.group, error, pause_ms, "the relay's sink is away; trying again");
+        if is_topic_missing {
+            tracing::warn!(group = self.group, error, pause_ms, "the relay waits for a topic; trying again");
+        } else {
+            tracing::warn!(group = self.group, error, pause_ms, "the relay's sink is away; trying again");
+        }
         telemetry::relay_backoff();
         self.live.tell_age();
         self.live.state(State::BackingOff, Some(error));

@@ -150,6 +150,8 @@ async fn faults_of_data_are_told_from_all_others(engine: Engine) {
     for sql in faults {
         let error = execute(&world.db, sql.clone()).await.unwrap_err();
         assert!(error.is_fault_of_data() && !error.is_transient(), "{sql}: {error:?}");
+        let (chain, said) = (Error::chain(&error), std::error::Error::source(&error).unwrap().to_string());
+        assert!(chain.ends_with(&said), "what the driver says is said once: {chain}");
     }
     for sql in ["SELECT nothing FROM nowhere", "DELETE FROM nowhere", "not SQL"] {
         let error = execute(&world.db, sql.to_owned()).await.unwrap_err();

@@ -13,6 +13,10 @@ pub(crate) enum Hand {
 }
 
 impl Hand {
+    pub(crate) async fn on_server(url: &str) -> Self {
+        Self::Mysql(MySqlConnection::connect(url).await.unwrap())
+    }
+
     pub(crate) async fn in_database_of(world: &World) -> Self {
         match world.capabilities().database {
             Database::Sqlite(file) => {
@@ -64,6 +68,17 @@ impl Hand {
         let holder: i64 = sqlx::query_scalar(sql).bind(lock).fetch_one(connection).await.unwrap();
         assert_ne!(holder, 0, "somebody holds {lock}");
         self.run(format!("KILL CONNECTION {holder}")).await;
+    }
+
+    /// Ends all connections of an account.
+    pub(crate) async fn end_connections_of(&mut self, account: &str) {
+        let Self::Mysql(connection) = self else { panic!("only a server has accounts") };
+        let sql = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE user = ?";
+        let ids: Vec<i64> = sqlx::query_scalar(sql).bind(account).fetch_all(&mut *connection).await.unwrap();
+        for id in ids {
+            // It may have ended by itself.
+            drop(sqlx::raw_sql(AssertSqlSafe(format!("KILL CONNECTION {id}"))).execute(&mut *connection).await);
+        }
     }
 
     /// The number that a statement answers.

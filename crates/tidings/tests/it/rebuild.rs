@@ -52,6 +52,7 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     let ready = until(&world, "ready").await;
     assert_eq!((&ready["source"], &ready["held"]), (&json!("log"), &json!(true)));
     assert!(ready["report"].as_str().unwrap().ends_with("0 differences"), "{ready}");
+    assert_eq!((&ready["progress"], &ready["events_done"]), (&json!(1.0), &ready["events_to_do"]), "{ready}");
     let lag: Value = serde_json::from_str(&world.run(&["lag", "--json"]).await).unwrap();
     let projectors = lag["projectors"].as_array().unwrap();
     let names: Vec<_> = projectors.iter().map(|projector| projector["projector"].as_str().unwrap()).collect();

@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use mysql_async::prelude::Queryable;
 use tidings_backbone::{
-    Clock, Error, Result, kafka,
+    Clock, Error, Result,
+    kafka::{
+        self,
+        topics::{self, Purpose},
+    },
     relay::{Formatter, Handle, Relay, Route, Sink, State, sink},
 };
 use tokio::task::JoinHandle;
@@ -26,6 +30,7 @@ on_both!(
     a_relay_that_another_one_has_fenced_steps_down,
     a_bad_row_and_an_oversized_one_are_dead_letters_and_only_their_keys_wait,
     a_sink_that_takes_no_more_stops_the_relay,
+    a_topic_that_is_missing_is_named_and_waited_for,
 );
 
 /// A relay that runs.
@@ -95,6 +100,20 @@ async fn what_is_committed_is_in_the_log_once_and_in_order_of_its_key(mut world:
     assert_eq!(relay.handle.age_ms(), 0);
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..2_005).collect::<Vec<_>>());
+}
+
+async fn a_topic_that_is_missing_is_named_and_waited_for(mut world: World) {
+    let log = local();
+    let sink = sink::kafka::Sink::open(&log, &world.group, &[]);
+    let mut relay = Running::into(&world, Sink::Kafka(Box::new(sink)), &log.prefix);
+    world.emit(0..20).await;
+    let waiting = within(relay.handle.wait_for(|status| status.state == State::BackingOff)).await.unwrap();
+    let said = waiting.detail.unwrap();
+    assert!(said.contains(&format!("`{}`", log.topic("test"))) && said.contains("`topics`"), "{said}");
+    topics::ensure(&log, &[(log.topic("test"), Purpose::Events)]).await.unwrap();
+    relay.until_records(20).await;
+    relay.stop().await;
+    assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..20).collect::<Vec<_>>());
 }
 
 async fn of_two_relays_one_works_and_the_other_takes_over_from_one_that_is_killed(mut world: World) {

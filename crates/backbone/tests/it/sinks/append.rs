@@ -46,6 +46,26 @@ async fn batches_become_visible_together_with_the_one_that_is_written() {
 }
 
 #[tokio::test]
+async fn a_topic_that_is_missing_voids_what_was_appended_before_and_is_written_to_once_it_is_there() {
+    let options = local();
+    let (topic, missing) = (options.topic("thing"), options.topic("new"));
+    let mut sink = sink(&options);
+    sink.take_over().await.unwrap();
+    sink.append(&numbered(&topic, 0..10), &[]).await.unwrap();
+    let void = sink.append(&numbered(&missing, 10..20), &[]).await;
+    assert!(matches!(&void, Err(WriteError::Void(error)) if error.to_string().contains(&missing)), "{void:?}");
+    assert_eq!(sink.take_over().await.unwrap(), None);
+    let mut records = numbered(&topic, 0..10);
+    records.extend(numbered(&missing, 10..20));
+    let waits = sink.write(&records, &[], &checkpoint(1)).await;
+    assert!(matches!(&waits, Err(WriteError::Retriable(error)) if error.to_string().contains(&missing)), "{waits:?}");
+    topics::ensure(&options, &[(missing.clone(), Purpose::Events)]).await.unwrap();
+    sink.write(&records, &[], &checkpoint(1)).await.unwrap();
+    assert_eq!(come(&options, &topic, 10), (0..10).collect::<Vec<_>>());
+    assert_eq!(come(&options, &missing, 10), (10..20).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn what_was_appended_and_not_written_is_gone_after_the_next_take_over() {
     let options = local();
     let topic = options.topic("thing");

@@ -1,12 +1,11 @@
 //! The statements that `docs/relay.md` prints, run as they stand there.
 
 use tidings_testkit::{
-    Process,
     database::{Database, Engine, Place, say},
     on_every_server,
 };
 
-use super::relay_alone::Relay;
+use super::{relay_alone::Relay, relay_refused::refusal};
 
 on_every_server!(the_statements_of_the_page_are_all_that_either_mode_needs);
 
@@ -54,13 +53,7 @@ async fn the_statements_of_the_page_are_all_that_either_mode_needs(engine: Engin
     run(vec![format!("REVOKE REPLICATION SLAVE, REPLICATION CLIENT ON *.* FROM '{name}'@'%'")]).await;
     run(sql("TRIGGER ON", name)).await;
     // A binlog is on, so that this account may make no trigger.
-    let file = database.folder.path().join("relay.toml");
-    std::fs::write(&file, config(server, name, "poll")).unwrap();
-    let mut command = std::process::Command::new(crate::BINARY);
-    command.args(["relay", "--config"]).arg(&file).current_dir(database.folder.path());
-    let mut denied = Process::start(command, "the binary should be there");
-    assert!(!denied.wait().success());
-    let said = denied.said();
+    let said = refusal(&database, &config(server, name, "poll"));
     let (_, printed) = said.rsplit_once("who may run: ").unwrap_or_else(|| panic!("{said}"));
     run(printed.split("; ").take(2).map(str::to_owned).collect()).await;
     let mut relay = Relay::start(&database, &config(server, name, "poll"));
