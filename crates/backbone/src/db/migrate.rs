@@ -61,6 +61,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../../../migrations/sqlite/0007_journey.sql"),
         mysql: include_str!("../../../../migrations/mysql/0007_journey.sql"),
     },
+    Migration {
+        version: 8,
+        name: "clear",
+        sqlite: include_str!("../../../../migrations/sqlite/0008_clear.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0008_clear.sql"),
+    },
 ];
 
 pub(super) async fn run(sqlite: &Sqlite, migrations: &[Migration]) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Projectors as consumer groups on a real Kafka.
 
 mod broker;
+mod history;
 mod joint;
 mod outage;
 
