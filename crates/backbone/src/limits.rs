@@ -58,6 +58,9 @@ pub const PROJECTOR_BACKOFF_MIN: Duration = Duration::from_millis(50);
 pub const UNKNOWN_TYPES_MAX: usize = 100;
 /// How often a projector looks for commits of other processes.
 pub const OTHER_PROCESS_POLL_GAP: Duration = Duration::from_millis(25);
+/// How often it is noted up to where partitions of Kafka hold no event behind a projector's position. Retention that
+/// removes an event sooner after it was applied than this may be taken for a loss.
+pub const CLEAR_LOOK_GAP: Duration = Duration::from_secs(30);
 
 /// How often a process looks which generation of a projector is live, and whether one is to be built.
 pub const GENERATION_LOOK_GAP: Duration = Duration::from_millis(500);

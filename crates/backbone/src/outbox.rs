@@ -4,11 +4,13 @@
 
 use std::collections::HashSet;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::value::RawValue;
 use tidings_event::{Event, EventId, Metadata, Timestamp, cloudevents};
 
 use crate::{
     Conn, Db, Error, Result,
+    audit::first_bytes,
     db::{Row, Value},
     limits::{
         EVENT_METADATA_BYTES_MAX, EVENT_PAYLOAD_BYTES_MAX, EVENT_TEXT_BYTES_MAX, PROJECTOR_BATCH_BYTES_MAX,
@@ -84,10 +86,28 @@ pub(crate) enum Batch {
 pub(crate) struct MalformedEvent {
     pub(crate) offset: Offset,
     pub(crate) event_type: String,
+    /// Its key as far as it fits, see [`key_that_fits`].
     pub(crate) key: String,
     /// Its columns as JSON texts, for whoever repairs it.
     pub(crate) columns: String,
     pub(crate) reason: String,
+}
+
+/// Fails for a key that is longer than any that is emitted: the parking lot would have no room for it.
+pub(crate) fn check_key(key: &str) -> Result<()> {
+    check_limit("bytes of an event's key", key.len(), EVENT_TEXT_BYTES_MAX)
+}
+
+/// The key under which what is no event is parked: its own, or if that is too long its first bytes and a digest, so
+/// that different keys stay different.
+pub(crate) fn key_that_fits(key: &[u8]) -> String {
+    let text = String::from_utf8_lossy(key);
+    if text.len() <= EVENT_TEXT_BYTES_MAX {
+        return text.into_owned();
+    }
+    let digest = digest(&SHA256, key);
+    let digest: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}~{digest}", first_bytes(&text, EVENT_TEXT_BYTES_MAX - 1 - digest.len()))
 }
 
 /// Reads events after `after`, in order, at most `limit` and some [`PROJECTOR_BATCH_BYTES_MAX`]. It
@@ -117,7 +137,7 @@ fn read_malformed(row: &Row, error: &Error) -> Result<MalformedEvent> {
     Ok(MalformedEvent {
         offset: Offset(row.int(0)?),
         event_type: text(2).unwrap_or_default(),
-        key: text(6).unwrap_or_default(),
+        key: key_that_fits(&row.bytes(6).unwrap_or_default()),
         columns: serde_json::to_string(&texts).map_err(Error::json("keeping a malformed row"))?,
         reason: Error::chain(error),
     })
@@ -171,6 +191,7 @@ pub(crate) fn read_row(row: &Row) -> Result<Recorded> {
         metadata: Metadata::from_json(&row.text(10)?).map_err(Error::Event)?,
     };
     cloudevents::check(&event).map_err(Error::Event)?;
+    check_key(&event.key)?;
     Ok(Recorded { offset: Offset(row.int(0)?), event })
 }
 

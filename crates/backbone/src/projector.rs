@@ -6,6 +6,7 @@
 //! the other keys go on. A dependency that is down uses up no attempt.
 
 mod apply;
+mod clear;
 mod feed;
 pub mod generation;
 mod group;

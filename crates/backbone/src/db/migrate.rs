@@ -67,6 +67,12 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../../../migrations/sqlite/0008_counted.sql"),
         mysql: include_str!("../../../../migrations/mysql/0008_counted.sql"),
     },
+    Migration {
+        version: 9,
+        name: "clear",
+        sqlite: include_str!("../../../../migrations/sqlite/0009_clear.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0009_clear.sql"),
+    },
 ];
 
 pub(super) async fn run(sqlite: &Sqlite, migrations: &[Migration]) -> Result<()> {

@@ -6,7 +6,7 @@ use tidings_event::{Event, Timestamp, cloudevents};
 use crate::{
     Error,
     log::{Offset, Recorded},
-    outbox::MalformedEvent,
+    outbox::{self, MalformedEvent},
 };
 
 /// The header that tells the format of a value.
@@ -20,16 +20,17 @@ pub(crate) const PROTOBUF: &str = "application/cloudevents+protobuf";
 pub(crate) fn read(message: &BorrowedMessage<'_>) -> Result<Recorded, Box<MalformedEvent>> {
     let value = message.payload().unwrap_or_default();
     let offset = Offset(message.offset());
+    // What cannot be read may be of any type.
+    let malformed = |event_type: String, key: &[u8], reason: String| {
+        let (key, columns) = (outbox::key_that_fits(key), String::from_utf8_lossy(value).into_owned());
+        Err(Box::new(MalformedEvent { offset, event_type, key, columns, reason }))
+    };
     match decode(message, value) {
-        Ok(event) => Ok(Recorded { offset, event }),
-        Err(error) => Err(Box::new(MalformedEvent {
-            offset,
-            // What cannot be read may be of any type.
-            event_type: String::new(),
-            key: String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned(),
-            columns: String::from_utf8_lossy(value).into_owned(),
-            reason: Error::chain(&error),
-        })),
+        Ok(event) => match outbox::check_key(&event.key) {
+            Ok(()) => Ok(Recorded { offset, event }),
+            Err(error) => malformed(event.event_type, event.key.as_bytes(), Error::chain(&error)),
+        },
+        Err(error) => malformed(String::new(), message.key().unwrap_or_default(), Error::chain(&error)),
     }
 }
 

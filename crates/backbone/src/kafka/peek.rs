@@ -58,6 +58,11 @@ impl Peek {
         self.with(|consumer| before(consumer, parts, at))
     }
 
+    /// Up to where each part holds no event behind these offsets, where that is further than they are. Blocks.
+    pub(crate) fn clear(&self, reached: Vec<(Part, Offset)>) -> Result<BTreeMap<Part, Offset>> {
+        self.with(|consumer| clear(consumer, reached))
+    }
+
     /// How far readers at these positions are behind. Blocks.
     pub(crate) fn behind(&self, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {
         self.with(|consumer| behind(consumer, positions))
@@ -129,6 +134,27 @@ fn behind(consumer: &BaseConsumer, positions: Vec<(Part, Offset)>) -> Result<Vec
         }
     }
     Ok(behind)
+}
+
+fn clear(consumer: &BaseConsumer, reached: Vec<(Part, Offset)>) -> Result<BTreeMap<Part, Offset>> {
+    let (mut wanted, mut ends) = (BTreeMap::new(), BTreeMap::new());
+    for (part, reached) in reached {
+        let (low, high) = watermarks(consumer, &part)?;
+        let next = reached.0 + 1;
+        if low <= next && next < high {
+            wanted.insert(part.clone(), next);
+            ends.insert(part, (next, Offset(high - 1)));
+        }
+    }
+    let found = first_after(consumer, wanted)?;
+    let mut clear = BTreeMap::new();
+    for (part, (next, end)) in ends {
+        // What retention has removed before it was looked at may have been an event.
+        if !found.contains_key(&part) && watermarks(consumer, &part)?.0 <= next {
+            clear.insert(part, end);
+        }
+    }
+    Ok(clear)
 }
 
 /// The first offset of a part, and the one that the next committed record will have at least.

@@ -304,6 +304,11 @@ impl KafkaLog {
         self.look(move |peek| peek.before(parts, at)).await
     }
 
+    /// Up to where each part holds no event behind these offsets, where that is further than they are.
+    pub(crate) async fn clear(&self, reached: Vec<(Part, Offset)>) -> Result<BTreeMap<Part, Offset>> {
+        self.look(move |peek| peek.clear(reached)).await
+    }
+
     pub(super) async fn behind(&self, positions: Vec<(Part, Offset)>) -> Result<Vec<Behind>> {
         self.look(move |peek| peek.behind(positions)).await
     }

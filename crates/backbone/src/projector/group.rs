@@ -21,6 +21,7 @@ use tokio::{runtime::Handle, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    clear,
     feed::{Feed, PartitionFeed, Queue},
     joint::Joint,
     task::Plan,
@@ -67,10 +68,14 @@ impl Group {
     /// Runs until `shutdown`; each task then finishes its transaction.
     pub(super) async fn run(self, shutdown: CancellationToken) {
         let runtime = Handle::current();
+        let (plan, log) = (self.plan.clone(), self.log.clone());
         // The client's calls block, and so does waiting for a task while a partition is taken away.
         let thread = tokio::task::spawn_blocking(move || self.block(&runtime, &shutdown));
-        if let Err(error) = thread.await {
-            tracing::error!(error = Error::chain(&error), "the thread of a consumer group ended badly");
+        tokio::select! {
+            ended = thread => if let Err(error) = ended {
+                tracing::error!(error = Error::chain(&error), "the thread of a consumer group ended badly");
+            },
+            () = clear::keep(&plan, &log) => {}
         }
     }
 

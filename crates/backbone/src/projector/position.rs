@@ -52,6 +52,57 @@ pub(crate) async fn place(conn: &mut Conn<'_>, projector: &str, part: &Part) -> 
     row.map(|row| Ok((Offset(row.int(0)?), Timestamp(row.int(1)?)))).transpose()
 }
 
+/// A position, and up to where the log was seen to hold no event behind it.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) part: Part,
+    pub(super) offset: Offset,
+    clear_to: Option<Offset>,
+}
+
+impl Place {
+    /// The last offset up to which nothing of the log is needed any more.
+    pub(super) fn reached(&self) -> Offset {
+        self.clear_to.map_or(self.offset, |clear| clear.max(self.offset))
+    }
+}
+
+/// Every place of one projector.
+pub(super) async fn places(conn: &mut Conn<'_>, projector: &str) -> Result<Vec<Place>> {
+    let sql = "SELECT part, log_offset, clear_to FROM projector_position WHERE projector = ? ORDER BY part";
+    let rows = conn.fetch("reading the places of a projector", sql, vec![projector.into()]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Place {
+                part: Part::read(&row.text(0)?, "projector_position")?,
+                offset: Offset(row.int(1)?),
+                clear_to: row.int_or_null(2)?.map(Offset),
+            })
+        })
+        .collect()
+}
+
+/// Up to where a projector needs nothing of the log any more, in each part.
+pub(super) async fn reached(conn: &mut Conn<'_>, projector: &str) -> Result<Vec<(Part, Offset)>> {
+    let places = places(conn, projector).await?;
+    Ok(places.into_iter().map(|place| (place.part.clone(), place.reached())).collect())
+}
+
+/// The same in one part.
+pub(super) async fn reached_in(conn: &mut Conn<'_>, projector: &str, part: &Part) -> Result<Option<Offset>> {
+    let all = reached(conn, projector).await?;
+    Ok(all.into_iter().find(|(other, _)| other == part).map(|(_, offset)| offset))
+}
+
+/// Notes that the log holds no event behind a place up to `clear`, unless it has been left since.
+pub(super) async fn note_clear(conn: &mut Conn<'_>, projector: &str, place: &Place, clear: Offset) -> Result<()> {
+    let sql = "UPDATE projector_position SET clear_to = ? \
+               WHERE projector = ? AND part = ? AND log_offset = ? AND COALESCE(clear_to, log_offset) < ?";
+    let (part, offset) = (place.part.to_string(), place.offset.0);
+    let args = vec![clear.0.into(), projector.into(), part.into(), offset.into(), clear.0.into()];
+    conn.execute("noting up to where the log is clear", sql, args).await.map(drop)
+}
+
 /// Every position of one projector.
 pub(super) async fn of(conn: &mut Conn<'_>, projector: &str) -> Result<Vec<(Part, Offset)>> {
     read(conn, projector, "").await
@@ -77,7 +128,7 @@ pub(super) async fn remove(conn: &mut Conn<'_>, projector: &str) -> Result<()> {
 
 /// Sets the position of a projector, whatever it was.
 pub(super) async fn set(conn: &mut Conn<'_>, projector: &str, part: &Part, to: Offset, at: Timestamp) -> Result<()> {
-    let upsert = conn.engine().on_conflict("projector, part", "log_offset = ?, updated_at = ?");
+    let upsert = conn.engine().on_conflict("projector, part", "log_offset = ?, updated_at = ?, clear_to = NULL");
     let sql =
         format!("INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES (?,?,?,?) {upsert}");
     let args = vec![projector.into(), part.to_string().into(), to.0.into(), at.0.into(), to.0.into(), at.0.into()];

@@ -356,7 +356,9 @@ impl Task {
             return Err(Error::GenerationGone { projector, generation });
         }
         let mut start = stored.unwrap_or(self.plan.before_first);
-        self.check_history(start, earliest)?;
+        // Nothing is missing where nothing was.
+        let reached = position::reached_in(&mut conn, &identity, &part).await?;
+        self.check_history(reached.map_or(start, |reached| reached.max(start)), earliest)?;
         start = start.max(Offset(earliest.0 - 1));
         let since = match place {
             Some((stored, since)) if stored == start => since,

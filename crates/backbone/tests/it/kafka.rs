@@ -1,7 +1,9 @@
 //! Projectors as consumer groups on a real Kafka.
 
 mod broker;
+mod history;
 mod joint;
+mod keys;
 mod outage;
 
 use std::collections::HashMap;
@@ -114,7 +116,7 @@ async fn a_record_that_is_no_event_is_parked_dead_and_stops_nobody_else() {
     let world = World::on_kafka(&broker).await;
     let recorder = Recorder::new("recorder");
     broker.append(world.events(TYPE, events(5, 1..=1)));
-    broker.append_raw("switch", "odd", b"{\"no\":\"event\"}");
+    broker.append_raw("switch", b"odd", b"{\"no\":\"event\"}");
     broker.append(world.events(TYPE, events(5, 2..=2)));
     let running = world.start(&recorder, quick(3));
     settle(&running).await;

@@ -535,7 +535,16 @@ async fn a_rebuild_begins_at_an_offset_or_a_time_and_ends_where_it_is_told_to() 
     assert_eq!(replay(Source::Offset(31), Some(Source::Offset(36))).await, 5);
     assert_eq!(replay(Source::Time(later), None).await, 20);
     assert_eq!(replay(Source::Beginning, Some(Source::Time(later))).await, 40);
-    assert_eq!(replay(Source::Time(Timestamp(i64::MAX / 2)), None).await, 40);
+    // Readers would be given nothing of what is committed before the log comes there.
+    for (source, why) in [
+        (Source::Offset(41), "the log ends before this offset"),
+        (Source::Time(Timestamp(i64::MAX / 2)), "this moment is yet to come"),
+    ] {
+        let wish = Wish { source, ..Wish::default() };
+        let refused = rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor()).await;
+        let is_refused = matches!(&refused, Err(Error::Rebuild { refusal: Refusal::Wish(said), .. }) if *said == why);
+        assert!(is_refused, "{refused:?}");
+    }
     running.stop().await;
 }
 

@@ -116,7 +116,8 @@ pub(super) async fn settled(db: &Db, log: &Log, identity: &str, parts: &[Part]) 
 
 const LOOK_GAP: Duration = Duration::from_millis(50);
 
+/// Up to where an identity needs nothing of the log any more.
 pub(super) async fn positions(db: &Db, identity: &str) -> Result<Vec<(Part, Offset)>> {
     let mut tx = db.glance().await?;
-    position::of(&mut tx.conn(), identity).await
+    position::reached(&mut tx.conn(), identity).await
 }

@@ -107,6 +107,7 @@ impl Rebuilds {
     /// [`Error::Rebuild`] when it cannot be done, or another one is under way.
     pub async fn start(&self, projector: &str, start: Start, actor: &Actor) -> Result<Rebuild> {
         self.look_over(projector, &start)?;
+        self.check_places(projector, &start.wish).await?;
         let mut tx = self.db.write(Durability::Full).await?;
         let rebuild = self.prepare(&mut tx.conn(), projector, start).await?;
         store::insert(&mut tx.conn(), &rebuild).await?;
@@ -121,6 +122,7 @@ impl Rebuilds {
     /// As [`Rebuilds::start`].
     pub async fn would_start(&self, projector: &str, start: Start) -> Result<Rebuild> {
         self.look_over(projector, &start)?;
+        self.check_places(projector, &start.wish).await?;
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         let rebuild = self.prepare(&mut tx.conn(), projector, start).await?;
         tx.rollback().await?;
@@ -193,6 +195,23 @@ impl Rebuilds {
             (Some(generations), Source::Facts) if !generations.has_facts() => refuse(projector, Refusal::NoFacts),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses places that the log has not come to: what is built would be empty, and lack all that is committed
+    /// before the log comes there.
+    async fn check_places(&self, projector: &str, wish: &Wish) -> Result<()> {
+        for place in [Some(wish.source), wish.until].into_iter().flatten() {
+            match place {
+                Source::Offset(offset) if Offset(offset) > self.log.extent().await?.head => {
+                    return refuse(projector, Refusal::Wish("the log ends before this offset"));
+                }
+                Source::Time(at) if at > self.clock.now() => {
+                    return refuse(projector, Refusal::Wish("this moment is yet to come"));
+                }
+                Source::Offset(_) | Source::Time(_) | Source::Beginning | Source::Facts => {}
+            }
+        }
+        Ok(())
     }
 
     /// Holds a rebuild up, until [`Rebuilds::resume`].

@@ -61,7 +61,7 @@ async fn is_as_far(foreman: &Foreman, rebuild: &Rebuild, live: Generation, tx: &
         !old.iter().all(reached)
     };
     if tx.conn().engine() == Engine::Sqlite {
-        let (old, new) = (position::of(&mut tx.conn(), &old).await?, position::of(&mut tx.conn(), &new).await?);
+        let (old, new) = (position::of(&mut tx.conn(), &old).await?, position::reached(&mut tx.conn(), &new).await?);
         return Ok(!behind(&old, &new));
     }
     let old = position::of_to_write(&mut tx.conn(), &old).await?;

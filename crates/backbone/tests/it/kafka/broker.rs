@@ -65,7 +65,7 @@ impl Broker {
         self.producer.begin_transaction().unwrap();
         self.send_all(events);
         let (topic, value) = (self.options.checkpoint_topic(), checkpoint.to_json().unwrap());
-        self.send(&topic, &self.options.prefix, value.as_bytes());
+        self.send(&topic, self.options.prefix.as_bytes(), value.as_bytes());
         self.producer.commit_transaction(PATIENCE).unwrap();
     }
 
@@ -78,7 +78,7 @@ impl Broker {
     }
 
     /// Appends a record that need not be an event.
-    pub(crate) fn append_raw(&self, family: &str, key: &str, value: &[u8]) {
+    pub(crate) fn append_raw(&self, family: &str, key: &[u8], value: &[u8]) {
         self.producer.begin_transaction().unwrap();
         self.send(&self.options.topic(family), key, value);
         self.producer.commit_transaction(PATIENCE).unwrap();
@@ -87,11 +87,11 @@ impl Broker {
     fn send_all(&self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             let value = cloudevents::json::encode(&event, "/test").unwrap();
-            self.send(&self.options.topic(event.family()), &event.key, value.as_bytes());
+            self.send(&self.options.topic(event.family()), event.key.as_bytes(), value.as_bytes());
         }
     }
 
-    fn send(&self, topic: &str, key: &str, value: &[u8]) {
+    fn send(&self, topic: &str, key: &[u8], value: &[u8]) {
         let headers = OwnedHeaders::new();
         self.producer.send(BaseRecord::to(topic).key(key).payload(value).headers(headers)).unwrap();
         self.producer.poll(Duration::ZERO);

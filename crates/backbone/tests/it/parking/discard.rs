@@ -92,7 +92,7 @@ async fn what_is_no_event_is_discarded_by_its_offset_and_kept_as_far_as_it_could
             site.emit(versions("a", 2..=2)).await;
             site.execute("UPDATE outbox SET payload = X'ff' WHERE seq = 2").await;
         }
-        Some(broker) => broker.append_raw("switch", "a", b"no event"),
+        Some(broker) => broker.append_raw("switch", b"a", b"no event"),
     }
     site.emit(versions("a", 3..=3)).await;
     let running = site.start(&recorder, quick(2));

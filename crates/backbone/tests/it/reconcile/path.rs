@@ -79,7 +79,7 @@ async fn what_the_log_lacks_has_twice_or_has_from_elsewhere_is_found_exactly(eng
     let foreign = site.world.event("switch.turned", "key 1", 7);
     tokio::task::block_in_place(|| {
         broker.append([foreign.clone(), events[70].clone()]);
-        broker.append_raw("switch", "key 2", b"no event");
+        broker.append_raw("switch", b"key 2", b"no event");
     });
     let run = reconciler.run_now(None, &actor()).await.unwrap();
     let found = check(&run, "log");
