@@ -34,4 +34,4 @@ pub use control::{Rebuilds, Refusal, Start};
 pub use store::{PartPlan, Rebuild, Source, State, Wish};
 
 pub(super) use foreman::Foreman;
-pub(super) use store::{Look, look, names_of_unfinished, take_lead};
+pub(super) use store::{Look, look, names_of_unfinished, take_lead, told_states};
