@@ -62,6 +62,7 @@ names! {
     Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong inside",
     Busy "busy" SERVICE_UNAVAILABLE "The server has too much to do",
     Unavailable "unavailable" SERVICE_UNAVAILABLE "Something the server depends on is down",
+    SearchGaveUp "search-gave-up" SERVICE_UNAVAILABLE "There is too much to look through",
     Timeout "timeout" SERVICE_UNAVAILABLE "The request took too long",
 }
 
