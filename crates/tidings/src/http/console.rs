@@ -98,6 +98,8 @@ pub(super) struct Session {
     subject: String,
     /// When the login ends.
     expires_at: Moment,
+    /// How long a request is served, in milliseconds: later it is answered with a problem.
+    request_timeout_ms: u64,
 }
 
 /// Log in to the console
@@ -162,7 +164,8 @@ pub(super) async fn session(State(app): State<AppState>, headers: HeaderMap) -> 
     let login = blocking(&app.sessions, secret.into_owned(), |sessions, secret| sessions.find(secret)).await?;
     let ended = || Problem::new(Name::Unauthenticated).detail("the console login has ended");
     let Login { ends, subject } = login.ok_or_else(ended)?;
-    Ok(Json(Session { subject, expires_at: Moment(ends) }))
+    let request_timeout_ms = app.config.http.request_timeout_ms;
+    Ok(Json(Session { subject, expires_at: Moment(ends), request_timeout_ms }))
 }
 
 fn set_cookie(app: &App, secret: &str, seconds: u64) -> [(header::HeaderName, HeaderValue); 1] {

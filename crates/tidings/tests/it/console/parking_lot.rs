@@ -173,7 +173,8 @@ async fn what_was_shown_is_redriven_and_nothing_more(world: &World, hand: &mut H
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_leaves_the_focus_and_a_page_of_keys_where_they_are() {
-    let (world, mut hand) = with_poison(Kind::chosen(), &[("rate.follow_capacity", "10000")]).await;
+    let settings = [("rate.follow_capacity", "10000"), ("http.request_timeout_ms", "20000")];
+    let (world, mut hand) = with_poison(Kind::chosen(), &settings).await;
     world.register(7..=70).await;
     hand.admit().await;
     hand.refuse("follower", "NEW.to_user_id = 1").await;
@@ -186,6 +187,7 @@ async fn polling_leaves_the_focus_and_a_page_of_keys_where_they_are() {
     browser.see_text("h1", "Flow").await;
     browser.type_keys("gp").await;
     browser.see_text(".as-of", "50 keys on this page").await;
+    it_waits_longer_than_the_server_takes(&browser).await;
     browser.type_keys("n").await;
     browser.see_text(".pager", "Page 2").await;
     browser.see_text(".as-of", "15 keys on this page").await;
@@ -202,4 +204,12 @@ async fn polling_leaves_the_focus_and_a_page_of_keys_where_they_are() {
     browser.see_text(".as-of", "50 keys on this page").await;
     browser.see(".scroll:focus").await;
     assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+}
+
+/// Else what the server says of a slow request would never be seen.
+async fn it_waits_longer_than_the_server_takes(browser: &Browser) {
+    let note = "const original = AbortSignal.timeout;
+        AbortSignal.timeout = (ms) => ((window.patienceMs = ms), original.call(AbortSignal, ms))";
+    browser.run(note, vec![]).await;
+    browser.until("return window.patienceMs > 20000", vec![], "patience beyond `http.request_timeout_ms`").await;
 }
