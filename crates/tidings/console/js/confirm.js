@@ -31,6 +31,8 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
     h("p", { class: "fine" }, h("kbd", {}, "Esc"), " leaves everything as it is."),
   );
 
+  let isOpen = true;
+
   async function submit() {
     alert.put(null);
     // What has changed since it was shown is shown first: nothing is done that was not seen.
@@ -42,8 +44,10 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
     } catch (error) {
       alert.put(error);
       if (error instanceof Unreachable) say("The server is not reachable.");
+      // Whoever has left it meanwhile is told all the same: the request went out.
+      if (!isOpen) notDone(title, alert.element);
       // It would have done something else than was shown: so it is shown what, and asked again.
-      if (error instanceof Problem && error.status === 409) await foresight?.again();
+      if (isOpen && error instanceof Problem && error.status === 409) await foresight?.again();
     }
   }
 
@@ -52,10 +56,24 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
     once(act, submit);
   });
   form.addEventListener("change", () => foresight?.look());
-  const shown = dialog({ title, content: form, onClose: foresight?.end });
+  const shown = dialog({
+    title,
+    content: form,
+    onClose() {
+      isOpen = false;
+      foresight?.end();
+    },
+  });
   cancel.addEventListener("click", shown.close);
   foresight?.look();
   return shown;
+}
+
+function notDone(title, alert) {
+  const close = h("button", { type: "button", class: "strong" }, "Close");
+  const acts = h("div", { class: "dialog-acts" }, close);
+  const { close: leave } = dialog({ title: `Not done: ${title}`, content: h("div", {}, alert, acts) });
+  close.addEventListener("click", leave);
 }
 
 /** The place that says what would be done. */
