@@ -77,6 +77,12 @@ pub enum Error {
         /// Why.
         refusal: crate::projector::rebuild::Refusal,
     },
+    /// An event was not found in what is looked through of the log, and there is more: whether it is there is not known.
+    #[error("the event was not found in what is looked through of the log, and there is more of it")]
+    SearchGaveUp,
+    /// The log is being looked through for others.
+    #[error("the log is being looked through for other events")]
+    SearchBusy,
     /// A generation of a projector is no longer kept: readers are given another one.
     #[error("generation {generation} of projector `{projector}` is not kept any more")]
     GenerationGone {
@@ -298,7 +304,7 @@ impl Error {
             Self::Source { .. } | Self::SourceSilent { .. } | Self::SourceEnded => true,
             Self::Redis { source, .. } => is_transient_in_redis(source),
             Self::Webhook(_) | Self::WebhookAnswer { .. } | Self::File { .. } => true,
-            Self::RedisDown => true,
+            Self::RedisDown | Self::SearchBusy => true,
             _ => false,
         }
     }

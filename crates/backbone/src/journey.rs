@@ -63,6 +63,8 @@ pub enum RelayState {
     Relayed,
     /// It is committed, and the relay has not come to it.
     Waiting,
+    /// The relay could not publish it, or an earlier one of its key, and has set it aside: see [`crate::relay`].
+    DeadLetter,
     /// It was not found: the log does not hold it any more, cannot be asked, or holds too much to look through.
     Unknown,
 }
@@ -73,6 +75,7 @@ impl RelayState {
         match self {
             Self::Relayed => "relayed",
             Self::Waiting => "waiting",
+            Self::DeadLetter => "dead-letter",
             Self::Unknown => "unknown",
         }
     }

@@ -129,6 +129,8 @@ pub const JOURNEY_CLOCK_SLACK: Duration = Duration::from_secs(10);
 pub const JOURNEY_RECORDS_MAX: usize = 500_000;
 /// Time that looking through them may take.
 pub const JOURNEY_SEARCH_TIME_MAX: Duration = Duration::from_secs(3);
+/// Time that a search waits for those before it, of which one is under way at once.
+pub const JOURNEY_TURN_TIME_MAX: Duration = Duration::from_secs(1);
 /// Time that Kafka is given, in all, to tell where an event is.
 pub const JOURNEY_LOG_TIME_MAX: Duration = Duration::from_secs(5);
 

@@ -47,7 +47,7 @@ pub use self::{
     discard::{Discard, Discarded, Which, discard, find},
     filter::Filter,
     look::{Counts, Mark, ParkedKey, WaitingEvent, count, events, list, waiting},
-    redrive::{Plan, Planned, Redrive, plan, redrive},
+    redrive::{Plan, Planned, Redrive, Shown, plan, redrive},
 };
 
 /// Whose lot: each projector has one on each part of the log, so that whoever owns the part owns the
@@ -139,6 +139,14 @@ pub enum Refusal {
         waiting: u64,
         /// The rate asked for.
         events_per_second: u32,
+    },
+    /// It would do more than was shown to whoever asks.
+    #[error("{keys} keys match now and {shown} were shown: look again")]
+    MoreThanShown {
+        /// Keys that match.
+        keys: usize,
+        /// Keys that were shown.
+        shown: usize,
     },
     /// No such event waits under the key.
     #[error("no such event waits under this key")]

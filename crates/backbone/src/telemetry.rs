@@ -134,6 +134,14 @@ pub(crate) fn projector_state(projector: &str, state: &'static str, states: &[&'
     }
 }
 
+/// Where the last rebuild of a projector stands: 1 for its state, 0 for the others of `states`.
+pub(crate) fn rebuild_state(projector: &'static str, state: &'static str, states: impl Iterator<Item = &'static str>) {
+    for other in states {
+        let is_it = f64::from(other == state);
+        gauge!("tidings_rebuild_state", "projector" => projector, "state" => other).set(is_it);
+    }
+}
+
 /// Keys of a projector that wait for a retry, that are tried because somebody said so, and that are dead.
 pub(crate) fn parked_keys(projector: &str, Counts { retrying, redriving, dead }: Counts) {
     for (state, keys) in [("retrying", retrying), ("redriving", redriving), ("dead", dead)] {

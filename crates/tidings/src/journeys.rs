@@ -52,8 +52,9 @@ pub struct CommittedView {
 /// Where an event is in the log.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct RelayedView {
-    /// `relayed`; `waiting` before the relay has come to it; `unknown` where the log does not hold it any more, cannot
-    /// be asked, or holds too much to look through.
+    /// `relayed`; `waiting` before the relay has come to it; `dead-letter` where the relay could not publish it, or an
+    /// earlier one of its key; `unknown` where the log does not hold it any more, cannot be asked, or holds too much to
+    /// look through.
     #[schema(example = "relayed")]
     pub state: &'static str,
     /// The topic that it is in, or comes into; embedded, `outbox`.
@@ -164,8 +165,7 @@ pub fn of_the_log(journey: &Journey) -> String {
         (RelayState::Relayed, _) => at,
         (RelayState::Waiting, Some(behind)) => format!("for {at}; {behind} events are not in the log"),
         (RelayState::Waiting, None) => format!("for {at}"),
-        (RelayState::Unknown, _) => {
-            format!("not found in {at}: it is a dead letter, it is gone, Kafka is away, or there is too much")
-        }
+        (RelayState::DeadLetter, _) => format!("set aside, or behind one of its key that is, and not in {at}"),
+        (RelayState::Unknown, _) => format!("not found in {at}: it is gone, Kafka is away, or there is too much"),
     }
 }

@@ -31,7 +31,7 @@ pub use signals::cancel_on_signal;
 use self::{listening::Listening, running::Parts};
 use crate::{
     Error, Result,
-    auth::{LOGIN_LINK_MINUTES, Secrets},
+    auth::{LOGIN_LINK_MINUTES, Secrets, system_user},
     config::{Config, Mode},
     http,
     http::{AppState, Readiness},
@@ -242,16 +242,18 @@ pub fn base(address: SocketAddr) -> String {
     }
 }
 
+/// For whom a login link speaks: whoever has it printed, as the audit names him.
+pub fn login_subject() -> String {
+    format!("link:{}", system_user())
+}
+
 async fn first_login_link(links: &Secrets, address: SocketAddr) -> Result<Option<String>> {
     let links = links.clone();
-    let issued =
-        tokio::task::spawn_blocking(
-            move || {
-                if links.is_new() { links.issue(LOGIN_LINK_MINUTES).map(Some) } else { Ok(None) }
-            },
-        );
+    let issued = tokio::task::spawn_blocking(move || {
+        if links.is_new() { links.issue(LOGIN_LINK_MINUTES, &login_subject()).map(Some) } else { Ok(None) }
+    });
     let issued = issued.await.map_err(|source| Error::PartEnded { part: "making a link", source: Some(source) })?;
-    Ok(issued?.map(|(secret, _)| login_link(address, &secret)))
+    Ok(issued?.map(|secret| login_link(address, &secret)))
 }
 
 #[cfg(test)]

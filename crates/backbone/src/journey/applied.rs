@@ -98,7 +98,7 @@ impl Look<'_> {
             return Ok(None);
         }
         let Some(offset) = *offset else {
-            let is_waiting = *relay == RelayState::Waiting;
+            let is_waiting = matches!(relay, RelayState::Waiting | RelayState::DeadLetter);
             return Ok(Some(stage(if is_waiting { State::Waiting } else { State::Unknown })));
         };
         let (position, since) = place.unwrap_or((self.before_first, Timestamp::default()));

@@ -52,14 +52,16 @@ pub(super) async fn find(db: &Db, log: &Log, taken: &Taken, id: EventId) -> Resu
             let Some(since) = made_at(id) else { return Ok(None) };
             let since = Since::Time(before(since));
             let wanted = Wanted { parts: log.parts(&types), since, id, key: None };
-            Ok(match log.find(wanted).await? {
+            match log.find(wanted).await? {
                 InLog::Here(record) => {
                     let (part, offset, appended_at) = (record.part, record.recorded.offset, record.appended_at);
                     let place = Some(Place { part, offset, appended_at });
-                    Some(Found { event: record.recorded.event, seq: None, place })
+                    Ok(Some(Found { event: record.recorded.event, seq: None, place }))
                 }
-                InLog::Nowhere | InLog::GaveUp => None,
-            })
+                InLog::Nowhere => Ok(None),
+                // It may well be there: nobody is told that it is not.
+                InLog::GaveUp => Err(Error::SearchGaveUp),
+            }
         }
     }
 }

@@ -57,6 +57,8 @@ async fn look(log: &KafkaLog, found: &Found) -> Result<Relayed> {
             let behind = log.relayed().await.map(|relayed| relayed.behind)?;
             Relayed { behind: Some(behind), ..elsewhere(RelayState::Waiting, part) }
         }
+        // What the relay has passed and did not publish is with the dead letters of its key.
+        (InLog::Nowhere, Some(true)) if log.is_set_aside(&event.key).await? => elsewhere(RelayState::DeadLetter, part),
         (InLog::Nowhere, Some(true)) | (InLog::GaveUp, _) => elsewhere(RelayState::Unknown, part),
     })
 }

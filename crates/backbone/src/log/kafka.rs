@@ -24,7 +24,7 @@ use crate::{
         peek::Peek,
         progress::Progress,
     },
-    limits::OTHER_PROCESS_POLL_GAP,
+    limits::{JOURNEY_TURN_TIME_MAX, OTHER_PROCESS_POLL_GAP},
     relay::{self, Checkpoint, Left},
     telemetry,
 };
@@ -36,6 +36,8 @@ pub struct KafkaLog {
     options: Arc<kafka::Options>,
     peek: Arc<Peek>,
     finder: Arc<Finder>,
+    /// Held by whoever looks for an event.
+    turn: Arc<tokio::sync::Mutex<()>>,
     progress: Arc<Progress>,
     known: Arc<Known>,
     /// Polling relays fill it: what is pending tells how far they are, and not a checkpoint.
@@ -75,7 +77,8 @@ impl KafkaLog {
         let peek = Arc::new(Peek::new(Arc::clone(&options)));
         let finder = Arc::new(Finder::new(Arc::clone(&options)));
         let progress = Arc::new(Progress::new(options.prefix.clone()));
-        Self { db, options, peek, finder, progress, known: Arc::default(), is_polled: false }
+        let turn = Arc::default();
+        Self { db, options, peek, finder, turn, progress, known: Arc::default(), is_polled: false }
     }
 
     /// The same log, filled by the relay of this group.
@@ -119,10 +122,26 @@ impl KafkaLog {
         Part { topic, number: kafka::partition_of(key.as_bytes(), self.options.partitions) }
     }
 
-    /// Looks for an event in the log, through a consumer of its own: who measures is not held up.
+    /// Looks for an event in the log, through a consumer of its own: who measures is not held up. Those who ask
+    /// meanwhile wait for their turn and for no longer than [`JOURNEY_TURN_TIME_MAX`], and not on a thread.
+    ///
+    /// # Errors
+    /// [`Error::SearchBusy`] when it is not their turn by then.
     pub(crate) async fn find(&self, wanted: Wanted) -> Result<Found> {
+        let turn = Arc::clone(&self.turn).lock_owned();
+        let turn = tokio::time::timeout(JOURNEY_TURN_TIME_MAX, turn).await.map_err(|_elapsed| Error::SearchBusy)?;
         let finder = Arc::clone(&self.finder);
-        blocking(move || finder.find(&wanted)).await
+        blocking(move || {
+            let found = finder.find(&wanted);
+            drop(turn);
+            found
+        })
+        .await
+    }
+
+    /// Whether the relay sets the rows of a key aside, because an earlier one is a dead letter.
+    pub(crate) async fn is_set_aside(&self, key: &str) -> Result<bool> {
+        Ok(self.checkpoint().await?.is_some_and(|checkpoint| checkpoint.parked.contains(key)))
     }
 
     /// Whether the event with this number of the outbox is in the log; nothing where that is not known. It may

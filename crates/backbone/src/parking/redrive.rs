@@ -30,6 +30,18 @@ pub struct Redrive {
     pub events_per_second: Option<NonZeroU32>,
     /// Why, for the audit.
     pub reason: Option<Reason>,
+    /// What whoever asks was shown by [`plan`]: that is done, and nothing more.
+    pub shown: Option<Shown>,
+}
+
+/// What a plan had, so that a redrive can be held to it. By a moment, and not by count alone: else it could never be
+/// confirmed where keys die faster than somebody reads. Events that have come behind a key meanwhile go with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its `until`. What was parked or died later is left out.
+    pub until: Timestamp,
+    /// Its keys. Nothing is done where more than these match all the same, such as by an error that has changed.
+    pub keys: usize,
 }
 
 impl Redrive {
@@ -40,7 +52,7 @@ impl Redrive {
 }
 
 /// What a redrive does, or would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// How many keys are tried.
     pub count: usize,
@@ -53,6 +65,15 @@ pub struct Plan {
     pub takes: Duration,
     /// Keys that match too and are left for another redrive, since one takes [`REDRIVE_KEYS_MAX`].
     pub left: u64,
+    /// When the last one of the keys was parked or died.
+    pub until: Timestamp,
+}
+
+impl Plan {
+    /// What a redrive is held to that does this and nothing more.
+    pub fn shown(&self) -> Shown {
+        Shown { until: self.until, keys: self.count }
+    }
 }
 
 /// One key of a plan.
@@ -66,6 +87,8 @@ pub struct Planned {
     pub key: String,
     /// What it is now.
     pub state: State,
+    /// When it was parked, or when it last died.
+    pub since: Timestamp,
     /// Events that wait under it.
     pub waiting: u64,
     /// When it is tried, counted from the beginning.
@@ -79,7 +102,7 @@ pub struct Planned {
 pub async fn plan(mut conn: Conn<'_>, wanted: &Redrive) -> Result<Result<Plan, Refusal>> {
     let wanted = &wanted.meant(&mut conn).await?;
     let keys = candidates(&mut conn, wanted).await?;
-    match scheduled(keys, wanted.events_per_second) {
+    match scheduled(keys, wanted) {
         Ok(plan) => Ok(Ok(Plan { left: left(&mut conn, wanted, &plan).await?, ..plan })),
         Err(refusal) => Ok(Err(refusal)),
     }
@@ -119,7 +142,7 @@ async fn try_redrive(
     let wanted = &wanted.meant(&mut conn).await?;
     let candidates = candidates(&mut conn, wanted).await?;
     let (keys, attempts) = kept(&mut conn, candidates, wanted).await?;
-    let plan = match scheduled(keys, wanted.events_per_second) {
+    let plan = match scheduled(keys, wanted) {
         Ok(plan) => Plan { left: left(&mut conn, wanted, &plan).await?, ..plan },
         Err(refusal) => return once::refused(tx, key, refusal, at).await,
     };
@@ -149,9 +172,15 @@ async fn try_redrive(
 
 /// The condition of a redrive on `parked_key k` with its head.
 fn condition(wanted: &Redrive) -> (String, Vec<Value>) {
-    let (condition, args) = wanted.filter.condition();
-    let passes_over = wanted.filter.state.is_none() && !wanted.filter.names_one();
-    (if passes_over { condition + " AND k.state <> 2" } else { condition }, args)
+    let (mut condition, mut args) = wanted.filter.condition();
+    if wanted.filter.state.is_none() && !wanted.filter.names_one() {
+        condition.push_str(" AND k.state <> 2");
+    }
+    if let Some(Shown { until, .. }) = wanted.shown {
+        condition.push_str(" AND k.parked_at <= ? AND (k.died_at IS NULL OR k.died_at <= ?)");
+        args.extend([until.0.into(), until.0.into()]);
+    }
+    (condition, args)
 }
 
 /// The keys that match, as far as one redrive goes.
@@ -159,7 +188,7 @@ async fn candidates(conn: &mut Conn<'_>, wanted: &Redrive) -> Result<Vec<Planned
     let (condition, mut args) = condition(wanted);
     let engine = conn.engine();
     let sql = format!(
-        "SELECT k.projector, k.part, k.event_key, k.state, {} FROM {} WHERE {condition} ORDER BY {} LIMIT ?",
+        "SELECT k.projector, k.part, k.event_key, k.state, {}, k.parked_at, k.died_at FROM {} WHERE {condition} ORDER BY {} LIMIT ?",
         look::count_waiting(engine),
         look::keys(engine),
         look::ORDER
@@ -174,9 +203,15 @@ fn read(row: &Row) -> Result<Planned> {
         part: Part::read(&row.text(1)?, "parked_key")?,
         key: row.text(2)?,
         state: State::from_code(row.int(3)?)?,
+        since: since(row.int(5)?, row.int_or_null(6)?),
         waiting: u64::try_from(row.int(4)?).unwrap_or_default(),
         after: Duration::ZERO,
     })
+}
+
+/// When a key was parked, or when it last died.
+fn since(parked_at: i64, died_at: Option<i64>) -> Timestamp {
+    Timestamp(died_at.map_or(parked_at, |died_at| died_at.max(parked_at)))
 }
 
 /// How many keys match beyond those of the plan.
@@ -194,7 +229,7 @@ async fn left(conn: &mut Conn<'_>, wanted: &Redrive, plan: &Plan) -> Result<u64>
 type Place = (String, Part, String);
 
 /// Keeps the rows of the keys for this transaction. What was freed meanwhile, or is no longer in the state that
-/// was asked for, falls out. Answers the attempts of each too, and when it is due.
+/// was asked for or shown, falls out. Answers the attempts of each too, and when it is due.
 async fn kept(
     conn: &mut Conn<'_>,
     candidates: Vec<Planned>,
@@ -210,23 +245,25 @@ async fn kept(
     let for_update = conn.engine().for_update();
     let sql = |values: &str| {
         format!(
-            "SELECT projector, part, event_key, state, attempts, next_attempt_at FROM parked_key \
+            "SELECT projector, part, event_key, state, attempts, next_attempt_at, parked_at, died_at FROM parked_key \
              WHERE (projector, part, event_key) IN ({values}) {for_update}"
         )
     };
     let mut found = HashMap::with_capacity(candidates.len());
     for row in conn.fetch_rows("keeping keys to redrive", sql, rows).await? {
         let place: Place = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?, row.text(2)?);
-        found.insert(place, (State::from_code(row.int(3)?)?, row.int(4)?, row.int(5)?));
+        let since = since(row.int(6)?, row.int_or_null(7)?);
+        found.insert(place, (State::from_code(row.int(3)?)?, since, row.int(4)?, row.int(5)?));
     }
     let (mut keys, mut details) = (Vec::with_capacity(candidates.len()), HashMap::new());
     for mut key in candidates {
         let place: Place = (key.projector.clone(), key.part.clone(), key.key.clone());
-        let Some((state, attempts, next)) = found.get(&place) else { continue };
-        if wanted.filter.state.is_some_and(|asked| asked != *state) {
+        let Some((state, since, attempts, next)) = found.get(&place) else { continue };
+        let is_other = wanted.filter.state.is_some_and(|asked| asked != *state);
+        if is_other || wanted.shown.is_some_and(|shown| *since > shown.until) {
             continue;
         }
-        key.state = *state;
+        (key.state, key.since) = (*state, *since);
         details.insert(place, (*attempts, *next));
         keys.push(key);
     }
@@ -234,13 +271,14 @@ async fn kept(
 }
 
 /// When each key is tried: after the events of those before it.
-fn scheduled(mut keys: Vec<Planned>, events_per_second: Option<NonZeroU32>) -> Result<Plan, Refusal> {
-    if keys.is_empty() {
-        return Err(Refusal::NoneParked);
+fn scheduled(mut keys: Vec<Planned>, wanted: &Redrive) -> Result<Plan, Refusal> {
+    let Some(until) = keys.iter().map(|key| key.since).max() else { return Err(Refusal::NoneParked) };
+    if let Some(shown) = wanted.shown.filter(|shown| keys.len() > shown.keys) {
+        return Err(Refusal::MoreThanShown { keys: keys.len(), shown: shown.keys });
     }
     let (count, waiting) = (keys.len(), keys.iter().map(|key| key.waiting).sum());
-    let Some(rate) = events_per_second.map(NonZeroU32::get) else {
-        return Ok(Plan { count, keys, waiting, ..Plan::default() });
+    let Some(rate) = wanted.events_per_second.map(NonZeroU32::get) else {
+        return Ok(Plan { count, keys, waiting, takes: Duration::ZERO, left: 0, until });
     };
     let time = |events: u64| Duration::from_millis(events.saturating_mul(1_000) / u64::from(rate));
     if time(waiting) > REDRIVE_TIME_MAX {
@@ -251,7 +289,7 @@ fn scheduled(mut keys: Vec<Planned>, events_per_second: Option<NonZeroU32>) -> R
         key.after = time(before);
         before += key.waiting;
     }
-    Ok(Plan { count, keys, waiting, takes: time(waiting), left: 0 })
+    Ok(Plan { count, keys, waiting, takes: time(waiting), left: 0, until })
 }
 
 /// Writes when each key is due. All rows are there and kept, so that the upsert only updates.
@@ -307,26 +345,31 @@ mod tests {
             part: Part::outbox(),
             key: waiting.to_string(),
             state: State::Dead,
+            since: Timestamp(0),
             waiting,
             after: Duration::ZERO,
         }
     }
 
+    fn at_rate(events_per_second: Option<NonZeroU32>) -> Redrive {
+        Redrive { events_per_second, ..Redrive::default() }
+    }
+
     #[test]
     fn each_key_waits_for_the_events_of_those_before_it() {
-        let plan = scheduled(vec![key(100), key(50), key(1)], NonZeroU32::new(50)).unwrap();
+        let plan = scheduled(vec![key(100), key(50), key(1)], &at_rate(NonZeroU32::new(50))).unwrap();
         let after: Vec<_> = plan.keys.iter().map(|key| key.after.as_millis()).collect();
         assert_eq!(after, [0, 2_000, 3_000]);
         assert_eq!((plan.waiting, plan.takes.as_millis()), (151, 3_020));
-        let plan = scheduled(vec![key(100), key(50)], None).unwrap();
+        let plan = scheduled(vec![key(100), key(50)], &at_rate(None)).unwrap();
         assert_eq!((plan.keys[1].after, plan.takes), (Duration::ZERO, Duration::ZERO));
     }
 
     #[test]
     fn a_plan_of_more_than_a_day_is_refused_and_so_is_one_of_nothing() {
-        let refused = scheduled(vec![key(86_402)], NonZeroU32::new(1)).unwrap_err();
+        let refused = scheduled(vec![key(86_402)], &at_rate(NonZeroU32::new(1))).unwrap_err();
         assert_eq!(refused, Refusal::TooLong { waiting: 86_402, events_per_second: 1 });
-        assert!(scheduled(vec![key(86_400)], NonZeroU32::new(1)).is_ok());
-        assert_eq!(scheduled(Vec::new(), None), Err(Refusal::NoneParked));
+        assert!(scheduled(vec![key(86_400)], &at_rate(NonZeroU32::new(1))).is_ok());
+        assert_eq!(scheduled(Vec::new(), &at_rate(None)), Err(Refusal::NoneParked));
     }
 }

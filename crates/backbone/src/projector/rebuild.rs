@@ -35,4 +35,4 @@ pub use store::{PartPlan, Rebuild, Source, State, Wish};
 
 pub(super) use foreman::Foreman;
 pub(crate) use store::replays;
-pub(super) use store::{Look, look, names_of_unfinished, take_lead};
+pub(super) use store::{Look, look, names_of_unfinished, take_lead, told_states};

@@ -345,6 +345,17 @@ impl Handle {
         for status in statuses {
             telemetry::parked_keys(&status.label(), status.parked());
         }
+        self.publish_rebuilds().await
+    }
+
+    /// The last rebuild of each projector that is known here.
+    async fn publish_rebuilds(&self) -> Result<()> {
+        let rebuilds = self.rebuilds().all().await?;
+        for name in self.registered.lock().unwrap_or_else(PoisonError::into_inner).keys() {
+            if let Some(rebuild) = rebuilds.iter().find(|rebuild| rebuild.projector == *name) {
+                telemetry::rebuild_state(name, rebuild.told_state(), rebuild::told_states());
+            }
+        }
         Ok(())
     }
 

@@ -121,6 +121,11 @@ pub const METRICS: &[Metric] = &[
     ),
     Metric::counter("tidings_projector_backoffs_total", &["projector"], "Times that something it needs was away."),
     Metric::counter("tidings_projector_unknown_events_total", &["projector"], "Events of a type that nobody declared."),
+    Metric::gauge(
+        "tidings_rebuild_state",
+        &["projector", "state"],
+        "1 for where the last rebuild of a projector stands, whichever process leads it; `paused` is one that is held up.",
+    ),
     // The parking lot
     Metric::gauge("tidings_parked_keys", &["projector", "state"], "Keys that are retried, redriven, or dead."),
     Metric::counter("tidings_parked_total", &["projector"], "Keys that were parked."),

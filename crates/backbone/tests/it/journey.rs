@@ -1,5 +1,6 @@
 //! The journey of one event: each state that it can be in, told truly, and when it came about.
 
+mod search;
 mod site;
 mod trail;
 
@@ -26,7 +27,9 @@ on_every_engine!(
     many_events_are_told_in_the_order_in_which_they_were_applied,
     what_takes_long_is_told_at_its_end,
 );
-on_every_server!(what_the_relay_has_not_come_to_is_waiting_and_what_is_gone_from_the_log_is_unknown);
+on_every_server!(
+    what_the_relay_has_not_come_to_is_waiting_what_is_gone_from_the_log_is_unknown_and_dead_letters_are_told
+);
 
 async fn an_event_is_told_before_and_after_its_projector_ran_and_what_is_not_taken_is_skipped(engine: Engine) {
     let site = Site::on(engine).await;
@@ -226,7 +229,9 @@ async fn what_takes_long_is_told_at_its_end(engine: Engine) {
     running.stop().await;
 }
 
-async fn what_the_relay_has_not_come_to_is_waiting_and_what_is_gone_from_the_log_is_unknown(engine: Engine) {
+async fn what_the_relay_has_not_come_to_is_waiting_what_is_gone_from_the_log_is_unknown_and_dead_letters_are_told(
+    engine: Engine,
+) {
     let site = Site::on(engine).await;
     let running = site.start(&Recorder::new("recorder"), quick_and_dead());
     let [there] = site.emit([("a", 1)]).await;
@@ -243,5 +248,10 @@ async fn what_the_relay_has_not_come_to_is_waiting_and_what_is_gone_from_the_log
     site.relay(Vec::new()).await;
     let journey = running.handle.journey(waiting.id).await.unwrap().unwrap();
     assert_eq!((journey.relayed.state, journey.projectors[0].state), (RelayState::Unknown, State::Unknown));
+
+    // What could not be published is with the dead letters, and so is what comes behind it.
+    site.set_aside("a").await;
+    let journey = running.handle.journey(waiting.id).await.unwrap().unwrap();
+    assert_eq!((journey.relayed.state, journey.projectors[0].state), (RelayState::DeadLetter, State::Waiting));
     running.stop().await;
 }

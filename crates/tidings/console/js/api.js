@@ -3,14 +3,22 @@
 
 import * as connection from "./connection.js";
 
-// A server that does not answer by then is as good as not there.
-const TIMEOUT_MS = 10_000;
+// A server that does not answer by then is as good as not there. It has its own limit, after which it says that
+// something took too long: here is waited for that.
+const PATIENCE_MS = 5_000;
+let serverMs = 10_000;
+
+/** Hears how long the server takes at most for one request. */
+export function answersWithin(ms) {
+  serverMs = ms;
+}
 
 /** The server answered with a problem document (RFC 9457), or with a status that is one in spirit. */
 export class Problem extends Error {
   constructor(status, document, requestId) {
     super(document.detail ?? document.title ?? `Status ${status}`);
     this.status = status;
+    this.kind = document.type ?? "";
     this.title = document.title ?? `The server answered ${status}`;
     this.detail = document.detail ?? "";
     this.fields = Array.isArray(document.errors) ? document.errors : [];
@@ -50,7 +58,7 @@ async function request(method, path, body, { quiet401 = false, signal } = {}) {
   // The cookie alone changes nothing: a foreign page can send a cookie, but not this header.
   if (method !== "GET") headers["x-tidings-console"] = "1";
   if (body !== undefined) headers["content-type"] = "application/json";
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(serverMs + PATIENCE_MS);
 
   let response;
   let text;

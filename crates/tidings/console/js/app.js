@@ -1,6 +1,6 @@
 // The console's start: who is there? Then the login or the pages.
 
-import { Problem, Unreachable, get, remove, session } from "./api.js";
+import { Problem, Unreachable, answersWithin, get, remove, session } from "./api.js";
 import { auditPage } from "./audit.js";
 import * as connection from "./connection.js";
 import { eventsPage } from "./events.js";
@@ -37,7 +37,7 @@ function showLoggedOut(reason) {
   leave();
   chrome(false);
   document.title = "Log in · Tidings";
-  leave = showLogin(outlet, { reason, onDone: showPages });
+  leave = showLogin(outlet, { reason, onDone: open });
 }
 
 // The frame around the pages: only for someone who is logged in.
@@ -68,11 +68,12 @@ async function open() {
   if (link) {
     chrome(false);
     document.title = "Log in · Tidings";
-    leave = showLogin(outlet, { link, onDone: showPages });
+    leave = showLogin(outlet, { link, onDone: open });
     return;
   }
   try {
-    await get("/console/session", {}, { quiet401: true });
+    const { request_timeout_ms } = await get("/console/session", {}, { quiet401: true });
+    answersWithin(request_timeout_ms);
     showPages();
   } catch (error) {
     if (error instanceof Unreachable) {

@@ -1,15 +1,15 @@
 // An action that asks first: it says what it would do, and does what it has said, nothing else.
 
-import { Unreachable } from "./api.js";
+import { Problem, Unreachable } from "./api.js";
 import { dialog } from "./dialog.js";
 import { h, once, say } from "./dom.js";
 import { alertPlace } from "./problem.js";
 
 /**
  * Opens the dialog of an action. `about`: what it does, as elements. `fields`: of fields.js. `wanted()`: what is
- * asked for by them. `preview(wanted, signal)`: an element that shows what would be done, asked from the server;
- * without it nothing is shown. `button`: the verb; it may depend on the preview. `run(wanted)`: does it; what it
- * answers goes to `done`. `danger`: it cannot be undone.
+ * asked for by them. `preview(wanted, signal)`: what would be done, asked from the server, and as an `element`;
+ * without it nothing is shown. `button`: the verb. `run(wanted, shown)`: does it, as the preview has shown it; what
+ * it answers goes to `done`. `danger`: it cannot be undone.
  */
 export function confirm({ title, about, fields = [], wanted = () => null, preview, button, danger, run, done }) {
   const alert = alertPlace();
@@ -31,17 +31,23 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
     h("p", { class: "fine" }, h("kbd", {}, "Esc"), " leaves everything as it is."),
   );
 
+  let isOpen = true;
+
   async function submit() {
     alert.put(null);
     // What has changed since it was shown is shown first: nothing is done that was not seen.
     if (foresight && !(await foresight.isSeen())) return;
     try {
-      const answer = await run(wanted());
+      const answer = await run(wanted(), foresight?.shown());
       shown.close();
       done?.(answer);
     } catch (error) {
       alert.put(error);
       if (error instanceof Unreachable) say("The server is not reachable.");
+      // Whoever has left it meanwhile is told all the same: the request went out.
+      if (!isOpen) notDone(title, alert.element);
+      // It would have done something else than was shown: so it is shown what, and asked again.
+      if (isOpen && error instanceof Problem && error.status === 409) await foresight?.again();
     }
   }
 
@@ -50,10 +56,24 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
     once(act, submit);
   });
   form.addEventListener("change", () => foresight?.look());
-  const shown = dialog({ title, content: form, onClose: foresight?.end });
+  const shown = dialog({
+    title,
+    content: form,
+    onClose() {
+      isOpen = false;
+      foresight?.end();
+    },
+  });
   cancel.addEventListener("click", shown.close);
   foresight?.look();
   return shown;
+}
+
+function notDone(title, alert) {
+  const close = h("button", { type: "button", class: "strong" }, "Close");
+  const acts = h("div", { class: "dialog-acts" }, close);
+  const { close: leave } = dialog({ title: `Not done: ${title}`, content: h("div", {}, alert, acts) });
+  close.addEventListener("click", leave);
 }
 
 /** The place that says what would be done. */
@@ -65,6 +85,7 @@ function foresee(preview, wanted) {
   const alert = alertPlace();
   let asked = null;
   let seen = null;
+  let shown = null;
   let asking = null;
   let going = new AbortController();
 
@@ -84,9 +105,9 @@ function foresee(preview, wanted) {
     try {
       const answer = await preview(want, signal);
       alert.put(null);
-      body.replaceChildren(answer);
-      seen = text;
-      heard.textContent = answer.querySelector("[data-said]")?.textContent ?? "";
+      body.replaceChildren(answer.element);
+      [seen, shown] = [text, answer];
+      heard.textContent = answer.element.querySelector("[data-said]")?.textContent ?? "";
     } catch (error) {
       if (signal.aborted) return;
       asked = null;
@@ -98,6 +119,11 @@ function foresee(preview, wanted) {
   return {
     element,
     look,
+    again() {
+      asked = null;
+      return look();
+    },
+    shown: () => shown,
     end: () => going.abort(),
     async isSeen() {
       const before = seen;

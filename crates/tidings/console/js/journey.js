@@ -4,7 +4,7 @@ import { Problem, get } from "./api.js";
 import { h, say } from "./dom.js";
 import { journeyLine } from "./journey-line.js";
 import { pageKeys } from "./keys.js";
-import { poll } from "./poll.js";
+import { DONE, poll } from "./poll.js";
 import { alertPlace } from "./problem.js";
 import { route } from "./router.js";
 
@@ -18,7 +18,7 @@ export const journeyPage = { title: "Journey", show };
 
 function show(outlet, [eventId]) {
   const alert = alertPlace();
-  const form = findForm(eventId);
+  const form = findForm(eventId, () => begin());
   outlet.append(
     h("div", { class: "page-head" }, h("h1", {}, "Journey")),
     h("p", { class: "lead" }, ABOUT),
@@ -34,31 +34,43 @@ function show(outlet, [eventId]) {
   const line = journeyLine();
   outlet.append(loading, line.element, keys);
 
-  return poll(
-    EVERY_MS,
-    async (signal) => {
-      try {
-        const news = line.put(await get(`/v1/admin/events/${encodeURIComponent(eventId)}/journey`, {}, { signal }));
-        if (news) say(news);
-      } catch (error) {
-        throw error instanceof Problem && error.status === 404 ? notThere(eventId, error) : error;
-      } finally {
-        loading.hidden = !signal.aborted;
-      }
-    },
-    alert.put,
-  );
+  async function look(signal) {
+    try {
+      const journey = await get(`/v1/admin/events/${encodeURIComponent(eventId)}/journey`, {}, { signal });
+      const news = line.put(journey);
+      if (news) say(news);
+      return hasEnded(journey) ? DONE : undefined;
+    } catch (error) {
+      throw error instanceof Problem ? told(eventId, error) : error;
+    } finally {
+      loading.hidden = !signal.aborted;
+    }
+  }
+  let stop = () => {};
+  function begin() {
+    stop();
+    stop = poll(EVERY_MS, look, alert.put);
+  }
+  begin();
+  return () => stop();
 }
 
-function notThere(eventId, error) {
-  return new Problem(404, {
-    title: "No event has this id",
-    detail: `${eventId} is nowhere on the path. It may never have been committed, or retention has removed it.`,
-    request_id: error.requestId,
-  });
+// A question may have Kafka looked through, so it is not put again where the answer stays the same.
+function hasEnded({ relayed, projectors }) {
+  const isAtItsEnd = ({ state }) => ["applied", "discarded", "skipped"].includes(state);
+  return relayed.state === "relayed" && projectors.every(isAtItsEnd);
 }
 
-function findForm(eventId) {
+function told(eventId, error) {
+  if (error.kind.endsWith("/search-gave-up")) return Object.assign(error, { isLast: true });
+  if (error.status !== 404) return error;
+  const detail = `${eventId} is nowhere on the path. It may never have been committed, or retention has removed it.`;
+  const document = { title: "No event has this id", detail, request_id: error.requestId };
+  return Object.assign(new Problem(404, document), { isLast: true });
+}
+
+/** `again()`: the id that is shown already is asked for once more. */
+function findForm(eventId, again) {
   const input = h("input", {
     id: "journey-id",
     type: "search",
@@ -70,7 +82,9 @@ function findForm(eventId) {
   });
   function submit(event) {
     event.preventDefault();
-    location.hash = route("journey", input.value.trim());
+    const address = route("journey", input.value.trim());
+    if (address === location.hash) again();
+    else location.hash = address;
   }
   const element = h(
     "form",

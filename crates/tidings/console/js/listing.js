@@ -24,6 +24,8 @@ export function listing({ label, noun, heads, key, draw, ask, everyMs, limit, em
   element.append(turner.element);
   let stop = () => {};
   let isLeft = false;
+  // Of the page that is being turned to: what is asked for anew, or left, does not wait for it.
+  let turning = new AbortController();
 
   function put({ items, next_cursor }) {
     list.put(items);
@@ -43,6 +45,7 @@ export function listing({ label, noun, heads, key, draw, ask, everyMs, limit, em
 
   function again() {
     stop();
+    turning.abort();
     // An answer that comes after the page was left begins nothing anew.
     if (isLeft) return;
     const query = () => (limit ? { limit, cursor: turner.cursor } : {});
@@ -51,12 +54,16 @@ export function listing({ label, noun, heads, key, draw, ask, everyMs, limit, em
 
   async function turn() {
     stop();
+    turning.abort();
+    turning = new AbortController();
+    const { signal } = turning;
     try {
-      put(await ask({ limit, cursor: turner.cursor }));
+      put(await ask({ limit, cursor: turner.cursor }, signal));
       alert.put(null);
       say(`Page ${turner.number}, ${counted(rows.childElementCount, noun)}`);
       (frame.hidden ? turner.element.querySelector("button:not([hidden])") : frame)?.focus();
     } catch (error) {
+      if (signal.aborted) return;
       alert.put(error);
     }
     again();
@@ -75,6 +82,7 @@ export function listing({ label, noun, heads, key, draw, ask, everyMs, limit, em
     stop() {
       isLeft = true;
       stop();
+      turning.abort();
     },
     first() {
       turner.reset();

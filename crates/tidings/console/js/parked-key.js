@@ -26,6 +26,8 @@ export function showKey(outlet, projector, key) {
   );
   // The events at the heads of the parts: the ones that failed.
   let heads = new Set();
+  // Where the first event of each part stands: what is not readable has no id to be told by.
+  let firsts = new Set();
 
   const which = { projector, key };
   const parts = listing({
@@ -52,12 +54,17 @@ export function showKey(outlet, projector, key) {
   const events = listing({
     label: "What waits, in the order in which it is applied",
     noun: "event",
-    key: (item) => `${item.part} ${item.offset}`,
+    key: placeOf,
     draw: (item) => waitingElement(item, projector, () => discard(item)),
     ask: (page, signal) => get("/v1/admin/parked/events", { ...which, ...page }, { signal }),
     everyMs: EVERY_MS,
     limit: PAGE,
     empty: "Nothing waits.",
+    onItems(items, pages) {
+      if (pages.number > 1) return;
+      const isFirst = (item, at) => items.findIndex(({ part }) => part === item.part) === at;
+      firsts = new Set(items.filter(isFirst).map(placeOf));
+    },
   });
 
   function again() {
@@ -78,7 +85,7 @@ export function showKey(outlet, projector, key) {
     discardDialog({
       ...which,
       item,
-      isHead: heads.has(`${item.part} ${item.event_id}`),
+      isHead: heads.has(`${item.part} ${item.event_id}`) && (item.event_id !== null || firsts.has(placeOf(item))),
       done(answer) {
         notice.replaceChildren(discarded(answer));
         again();
@@ -102,6 +109,10 @@ export function showKey(outlet, projector, key) {
     parts.stop();
     events.stop();
   };
+}
+
+function placeOf({ part, offset }) {
+  return `${part} ${offset}`;
 }
 
 function partElement(item) {

@@ -4,11 +4,14 @@
 import { Problem, Unreachable } from "./api.js";
 import { connection, isLost } from "./connection.js";
 
+/** What a task answers when there is nothing more to ask; a problem says so by `isLast`. */
+export const DONE = Symbol("done");
+
 // After a problem answer (busy, internal) the server gets a rest.
 const REST_MS = 3000;
 
 /**
- * Runs `task(signal)` every `everyMs` until the returned function is called.
+ * Runs `task(signal)` every `everyMs` until the returned function is called, or the task answers `DONE`.
  * `onProblem(problem or null)` hears of problem answers, and of their end.
  */
 export function poll(everyMs, task, onProblem) {
@@ -23,19 +26,22 @@ export function poll(everyMs, task, onProblem) {
     const startedAt = performance.now();
     let gapMs = everyMs;
     try {
-      await task(leaving.signal);
+      const answer = await task(leaving.signal);
       onProblem(null);
+      if (answer === DONE) leaving.abort();
     } catch (error) {
       if (leaving.signal.aborted) return;
       if (error instanceof Problem) {
         onProblem(error);
         gapMs = REST_MS;
+        if (error.isLast) leaving.abort();
       } else if (!(error instanceof Unreachable)) {
         throw error;
       }
     } finally {
       running = false;
     }
+    if (leaving.signal.aborted) return;
     timer = setTimeout(turn, Math.max(0, gapMs - (performance.now() - startedAt)));
   }
 

@@ -102,9 +102,11 @@ function cancel(rebuild, done) {
   const lost = rebuild.in_place
     ? "What was applied stays; it does no harm. The rest is not applied."
     : "What was built so far is removed. Readers keep the generation that they have.";
+  const typed = typedField({ id: "cancel-typed", word: rebuild.projector, what: "the projector" });
   return confirm({
     title: `Give up the rebuild of ${nameOf(rebuild)}?`,
     about: h("p", {}, lost),
+    fields: rebuild.in_place ? [] : [typed],
     button: "Give it up",
     danger: true,
     run: () => post(path(rebuild, "cancel")),

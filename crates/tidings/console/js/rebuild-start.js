@@ -74,7 +74,9 @@ export function startDialog({ names, done }) {
     ),
     fields: [projector, way, from, until, pace, hold],
     wanted,
-    preview: async (want, signal) => plan(want, await post(PATH, { ...want, dry_run: true }, { signal })),
+    async preview(want, signal) {
+      return { element: plan(want, await post(PATH, { ...want, dry_run: true }, { signal })) };
+    },
     button: "Start",
     run: (want) => post(PATH, want),
     done,

@@ -31,9 +31,13 @@ export function redriveDialog({ filter, done }) {
     ),
     fields: [pace, reason],
     wanted,
-    preview: async (want, signal) => planElement(await post(PATH, { ...want, dry_run: true }, { signal })),
+    async preview(want, signal) {
+      const plan = await post(PATH, { ...want, dry_run: true }, { signal });
+      return { ...plan, element: planElement(plan) };
+    },
     button: "Redrive",
-    run: (want) => post(PATH, { ...want, reason: reason.value || undefined }),
+    // However long it was read: what has died meanwhile was not shown.
+    run: (want, { until, keys }) => post(PATH, { ...want, shown: { until, keys }, reason: reason.value || undefined }),
     done,
   });
 }

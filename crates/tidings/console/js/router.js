@@ -41,7 +41,7 @@ export function start(outlet, pages) {
     // "#main" is the skip link's: not a route, and no reason to leave the page.
     if (location.hash && !location.hash.startsWith("#/")) return;
     const parts = parse(location.hash);
-    const page = parts?.length ? pages[parts[0]] : undefined;
+    const page = parts?.length && Object.hasOwn(pages, parts[0]) ? pages[parts[0]] : undefined;
     if (!page) {
       location.replace(HOME);
       return;

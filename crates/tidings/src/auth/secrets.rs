@@ -25,10 +25,21 @@ pub const LOGIN_LINK_MINUTES: u32 = 60;
 
 /// Secrets of one kind that may be valid at once; issuing more removes those that end first.
 const SECRETS_MAX: usize = 1_000;
+/// For whom a login of an earlier version speaks, which says nothing of it.
+const UNNAMED: &str = "admin";
 const MILLIS_PER_MINUTE: i64 = 60_000;
 /// Extension of a file that is being written; a whole one has none.
 const NEW: &str = "new";
 const RANDOM_BYTES: usize = 32;
+
+/// What a secret was issued for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// Until when it is valid.
+    pub ends: Timestamp,
+    /// For whom it speaks, as the audit names him.
+    pub subject: String,
+}
 
 /// Secrets of one kind. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -48,8 +59,8 @@ impl Secrets {
         !self.folder.exists()
     }
 
-    /// Makes a secret that is valid for `minutes`; answers it and when it ends.
-    pub fn issue(&self, minutes: u32) -> Result<(String, Timestamp)> {
+    /// Makes a secret that speaks for `subject` and is valid for `minutes`.
+    pub fn issue(&self, minutes: u32, subject: &str) -> Result<String> {
         create_private_folder(&self.folder)?;
         self.clean_up()?;
         let secret = random_text();
@@ -57,26 +68,27 @@ impl Secrets {
         let file = self.file(&secret);
         // Renamed when it is whole: whoever cleans up meanwhile must not see half a file.
         let new = file.with_extension(NEW);
+        let text = format!("{}\n{subject}", ends.0);
         let written = private_file()
             .create_new(true)
             .write(true)
             .open(&new)
-            .and_then(|mut opened| io::Write::write_all(&mut opened, ends.0.to_string().as_bytes()))
+            .and_then(|mut opened| io::Write::write_all(&mut opened, text.as_bytes()))
             .and_then(|()| fs::rename(&new, &file));
         written.map_err(Error::file("writing a login to", &file))?;
-        Ok((secret, ends))
+        Ok(secret)
     }
 
-    /// Until when `secret` is valid, or nothing when it is not.
-    pub fn find(&self, secret: &str) -> Result<Option<Timestamp>> {
-        let ends = read_end(&self.file(secret))?;
-        Ok(ends.filter(|ends| *ends > self.clock.now()))
+    /// What `secret` was issued for, or nothing when it is not valid.
+    pub fn find(&self, secret: &str) -> Result<Option<Login>> {
+        let login = read(&self.file(secret))?;
+        Ok(login.filter(|login| login.ends > self.clock.now()))
     }
 
-    /// Uses `secret` up. Of several who try at once, one is told that it was valid.
-    pub fn consume(&self, secret: &str) -> Result<bool> {
-        let valid = self.find(secret)?.is_some();
-        Ok(remove(&self.file(secret))? && valid)
+    /// Uses `secret` up. Of several who try at once, one is told what it was issued for.
+    pub fn consume(&self, secret: &str) -> Result<Option<Login>> {
+        let login = self.find(secret)?;
+        Ok(if remove(&self.file(secret))? { login } else { None })
     }
 
     fn file(&self, secret: &str) -> PathBuf {
@@ -91,8 +103,8 @@ impl Secrets {
         for entry in fs::read_dir(&self.folder).map_err(Error::file(doing, &self.folder))? {
             let path = entry.map_err(Error::file(doing, &self.folder))?.path();
             let is_whole = path.extension().is_none();
-            match read_end(&path)?.filter(|_| is_whole) {
-                Some(ends) if ends > now => valid.push((ends, path)),
+            match read(&path)?.filter(|_| is_whole) {
+                Some(login) if login.ends > now => valid.push((login.ends, path)),
                 Some(_) => drop(remove(&path)?),
                 // Somebody may be writing it just now, unless he was killed meanwhile.
                 None if is_old(&path, now) => drop(remove(&path)?),
@@ -105,10 +117,13 @@ impl Secrets {
     }
 }
 
-fn read_end(file: &Path) -> Result<Option<Timestamp>> {
+fn read(file: &Path) -> Result<Option<Login>> {
     match fs::read_to_string(file) {
         // What is not a number was not written here, or not completely: it admits nobody.
-        Ok(text) => Ok(text.parse().ok().map(Timestamp)),
+        Ok(text) => {
+            let (ends, subject) = text.split_once('\n').unwrap_or((&text, UNNAMED));
+            Ok(ends.parse().ok().map(|ends| Login { ends: Timestamp(ends), subject: subject.to_owned() }))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::file("reading a login from", file)(error)),
     }
@@ -172,25 +187,25 @@ mod tests {
     fn a_secret_is_used_up_by_one_of_many() {
         let folder = tempfile::tempdir().unwrap();
         let (links, _) = secrets(&folder);
-        let (secret, _) = links.issue(60).unwrap();
+        let secret = links.issue(60, "ada").unwrap();
         let admitted = std::thread::scope(|scope| {
             let tries: Vec<_> = (0..8).map(|_| scope.spawn(|| links.consume(&secret).unwrap())).collect();
-            tries.into_iter().map(|tried| tried.join().unwrap()).filter(|won| *won).count()
+            tries.into_iter().map(|tried| tried.join().unwrap()).filter(Option::is_some).count()
         });
         assert_eq!(admitted, 1);
-        assert!(!links.consume(&secret).unwrap());
+        assert_eq!(links.consume(&secret).unwrap(), None);
     }
 
     #[test]
     fn a_secret_ends_with_its_time() {
         let folder = tempfile::tempdir().unwrap();
         let (links, clock) = secrets(&folder);
-        let (secret, _) = links.issue(60).unwrap();
+        let secret = links.issue(60, "ada").unwrap();
         clock.advance(Duration::from_secs(3_599));
-        assert!(links.find(&secret).unwrap().is_some());
+        assert_eq!(links.find(&secret).unwrap().unwrap().subject, "ada");
         clock.advance(Duration::from_secs(1));
         assert!(links.find(&secret).unwrap().is_none());
-        assert!(!links.consume(&secret).unwrap());
+        assert_eq!(links.consume(&secret).unwrap(), None);
     }
 
     #[test]
@@ -198,7 +213,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (links, _) = secrets(&folder);
         assert!(links.is_new());
-        let (secret, _) = links.issue(60).unwrap();
+        let secret = links.issue(60, "ada").unwrap();
         assert!(!links.is_new());
         for entry in fs::read_dir(&links.folder).unwrap() {
             let path = entry.unwrap().path();
@@ -212,10 +227,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (links, clock) = secrets(&folder);
         for _ in 0..3 {
-            links.issue(1).unwrap();
+            links.issue(1, "ada").unwrap();
         }
         clock.advance(Duration::from_secs(61));
-        let (secret, _) = links.issue(60).unwrap();
+        let secret = links.issue(60, "ada").unwrap();
         assert_eq!(fs::read_dir(&links.folder).unwrap().count(), 1);
         assert!(links.find(&secret).unwrap().is_some());
     }
@@ -225,7 +240,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (links, _) = secrets(&folder);
         let issued: Vec<String> = std::thread::scope(|scope| {
-            let issue = || (0..50).map(|_| links.issue(60).unwrap().0).collect::<Vec<_>>();
+            let issue = || (0..50).map(|_| links.issue(60, "ada").unwrap()).collect::<Vec<_>>();
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(issue)).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
@@ -237,26 +252,36 @@ mod tests {
     fn half_a_file_is_left_to_its_writer_and_removed_when_he_is_long_gone() {
         let folder = tempfile::tempdir().unwrap();
         let (links, clock) = secrets(&folder);
-        links.issue(60).unwrap();
+        links.issue(60, "ada").unwrap();
         let half = links.folder.join("half").with_extension(NEW);
         fs::write(&half, "").unwrap();
         let written = fs::metadata(&half).unwrap().modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
         clock.advance(written.saturating_sub(Duration::from_millis(clock.now().0.unsigned_abs())));
-        links.issue(60).unwrap();
+        links.issue(60, "ada").unwrap();
         assert!(half.exists());
         clock.advance(Duration::from_secs(62));
-        links.issue(60).unwrap();
+        links.issue(60, "ada").unwrap();
         assert!(!half.exists());
+    }
+
+    #[test]
+    fn a_login_of_an_earlier_version_admits_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (links, clock) = secrets(&folder);
+        let secret = links.issue(60, "ada").unwrap();
+        let ends = Timestamp(clock.now().0 + 1);
+        fs::write(links.file(&secret), ends.0.to_string()).unwrap();
+        assert_eq!(links.find(&secret).unwrap(), Some(Login { ends, subject: UNNAMED.to_owned() }));
     }
 
     #[test]
     fn wrong_and_hostile_secrets_are_simply_unknown() {
         let folder = tempfile::tempdir().unwrap();
         let (links, _) = secrets(&folder);
-        links.issue(60).unwrap();
+        links.issue(60, "ada").unwrap();
         for secret in ["", "..", "../../etc/passwd", "\0", &"x".repeat(100_000)] {
             assert!(links.find(secret).unwrap().is_none());
-            assert!(!links.consume(secret).unwrap());
+            assert!(links.consume(secret).unwrap().is_none());
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidings_backbone::Clock;
 use tidings_event::payload::Id;
 
-use super::{ExternalKeys, KeyFile, SigningKey, keys};
+use super::{ExternalKeys, KeyFile, Login, SigningKey, keys};
 use crate::{Error, Result, config};
 
 /// The role that admits to the admin surface.
@@ -95,8 +95,8 @@ pub struct Identity {
 
 impl Identity {
     /// The admin that a console login speaks for.
-    pub fn console() -> Self {
-        Self { subject: ADMIN_ROLE.into(), user: None, admin: true }
+    pub fn console(login: Login) -> Self {
+        Self { subject: login.subject.into(), user: None, admin: true }
     }
 }
 

@@ -21,6 +21,6 @@ pub(super) fn run(config: &Config, arguments: &LoginLinkArgs) -> Result<()> {
     store::require_data(config)?;
     let links = store::login_links(folder, &Clock::system());
     let address = arguments.at.or_else(|| store::server_address(folder)).unwrap_or(config.http.listen);
-    let (secret, _) = links.issue(LOGIN_LINK_MINUTES)?;
+    let secret = links.issue(LOGIN_LINK_MINUTES, &serve::login_subject())?;
     print(&serve::login_link(address, &secret))
 }

@@ -4,29 +4,11 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use tidings_backbone::audit::Actor;
 
-use crate::{Error, Result};
+use crate::{Error, Result, auth::system_user};
 
 /// The user of the operating system, for the audit: whoever the process runs as, whatever its environment says.
 pub(super) fn actor() -> Actor {
-    Actor::new(&format!("cli:{}", user()))
-}
-
-#[cfg(unix)]
-fn user() -> String {
-    let id = rustix::process::getuid().as_raw().to_string();
-    // Without a name in this file the number says as much.
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let named = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let (name, of) = (fields.next()?, fields.nth(1)?);
-        (of == id).then(|| name.to_owned())
-    });
-    named.unwrap_or(id)
-}
-
-#[cfg(not(unix))]
-fn user() -> String {
-    std::env::var("USERNAME").unwrap_or_else(|_| "unknown".to_owned())
+    Actor::new(&format!("cli:{}", system_user()))
 }
 
 /// Asks whether to do what was just shown. Whoever cannot be asked has to say `--yes` beforehand.

@@ -120,7 +120,7 @@ async fn redrive(store: &Store, arguments: RedriveArgs) -> Result<()> {
         let text = if all { "`--all` is not given beside a filter" } else { "give a filter, or `--all` for every key" };
         return Err(Error::Usage(text.to_owned()));
     }
-    let wanted = Redrive { filter, events_per_second, reason };
+    let mut wanted = Redrive { filter, events_per_second, reason, shown: None };
     if dry_run || !yes {
         let plan = parking::plan(store.db.read().await?.conn(), &wanted).await?.map_err(refused)?;
         if dry_run {
@@ -128,6 +128,8 @@ async fn redrive(store: &Store, arguments: RedriveArgs) -> Result<()> {
         }
         eprintln!("{}", plan_text(&plan, "are to be tried again"));
         confirm("redriving these keys")?;
+        // However long the answer took: what has died meanwhile was not shown.
+        wanted.shown = Some(plan.shown());
     }
     let plan = parking::redrive(&store.db, &wanted, &actor(), None, store.clock.now()).await?.map_err(refused)?;
     print(&if json { plan_json(&plan, false) } else { plan_text(&plan, "are tried again") })
@@ -172,6 +174,7 @@ fn plan_json(plan: &Plan, dry_run: bool) -> String {
         "waiting": plan.waiting,
         "takes_ms": plan.takes.as_millis() as u64,
         "left": plan.left,
+        "until": plan.until.to_string(),
         "items": plan.keys.iter().map(key).collect::<Vec<_>>(),
     })
     .to_string()

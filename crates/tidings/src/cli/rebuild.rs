@@ -30,7 +30,7 @@ pub(super) enum RebuildCommand {
     /// Give readers what is built, once it has caught up and was checked again
     Switch(SwitchArgs),
     /// Give a rebuild up and remove what was built
-    Cancel(PlainArgs),
+    Cancel(CancelArgs),
 }
 
 #[derive(Debug, Args)]
@@ -93,6 +93,18 @@ pub(super) struct SwitchArgs {
     /// Whatever the check says, and without the events of its dead keys
     #[arg(long)]
     force: bool,
+    /// With `--force`, do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CancelArgs {
+    #[command(flatten)]
+    plain: PlainArgs,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
 }
 
 pub(super) async fn run(config: &Config, command: RebuildCommand) -> Result<()> {
@@ -118,11 +130,17 @@ async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Res
         RebuildCommand::Resume(ResumeArgs { plain: PlainArgs { projector, json }, events_per_second }) => {
             (rebuilds.resume(&projector, events_per_second, &actor).await?, json, "goes on")
         }
-        RebuildCommand::Switch(SwitchArgs { plain: PlainArgs { projector, json }, force }) => {
+        RebuildCommand::Switch(SwitchArgs { plain: PlainArgs { projector, json }, force, yes }) => {
+            if force && !yes {
+                ask(store, rebuilds, &projector, "giving readers what is built, whatever its check says").await?;
+            }
             let done = "is checked again, and readers are given it if it is right";
             (rebuilds.switch(&projector, force, &actor).await?, json, done)
         }
-        RebuildCommand::Cancel(PlainArgs { projector, json }) => {
+        RebuildCommand::Cancel(CancelArgs { plain: PlainArgs { projector, json }, yes }) => {
+            if !yes {
+                ask(store, rebuilds, &projector, "giving this rebuild up").await?;
+            }
             (rebuilds.cancel(&projector, &actor).await?, json, "is given up; what was built is removed")
         }
     };
@@ -133,6 +151,14 @@ async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Res
             .map_err(|source| tidings_backbone::Error::Json { doing: "writing a rebuild", source }.into());
     }
     Ok(format!("the rebuild of `{projector}`, generation {generation}, {done}"))
+}
+
+/// Shows the rebuild, and asks whether to do with it what cannot be undone.
+async fn ask(store: &Store, rebuilds: &Rebuilds, projector: &str, what: &str) -> Result<()> {
+    let mut views = rebuilds::views(rebuilds, store.clock.now()).await?;
+    views.retain(|view| view.projector == projector);
+    eprintln!("{}", as_table(&views));
+    operator::confirm(what)
 }
 
 async fn start(rebuilds: &Rebuilds, arguments: &StartArgs) -> Result<(Rebuild, bool, &'static str)> {

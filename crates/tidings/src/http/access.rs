@@ -77,13 +77,12 @@ async fn authenticate(access: Access, app: &App, method: &Method, headers: &Head
     let Some(secret) = secret else {
         return Err(Problem::new(Name::Unauthenticated));
     };
-    if blocking(&app.sessions, secret.into_owned(), |sessions, secret| sessions.find(secret)).await?.is_none() {
-        return Err(invalid("the console login has ended"));
-    }
+    let login = blocking(&app.sessions, secret.into_owned(), |sessions, secret| sessions.find(secret)).await?;
+    let login = login.ok_or_else(|| invalid("the console login has ended"))?;
     if !method.is_safe() {
         same_origin(headers)?;
     }
-    Ok(Identity::console())
+    Ok(Identity::console(login))
 }
 
 /// Verifies a bearer token.

@@ -8,7 +8,6 @@ use axum::{
 };
 use rust_embed::{EmbeddedFile, RustEmbed};
 use serde::{Deserialize, Serialize};
-use tidings_event::Timestamp;
 use utoipa::ToSchema;
 
 use super::{
@@ -19,6 +18,7 @@ use super::{
     problem::{Name, Problem},
     state::{App, AppState},
 };
+use crate::auth::Login;
 
 /// Where logins are made, asked for and ended.
 pub(super) const SESSION_PATH: &str = "/console/session";
@@ -92,11 +92,14 @@ pub(super) struct Credentials {
 /// Who is logged in.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Session {
-    /// For whom the console acts.
-    #[schema(example = "admin")]
-    subject: &'static str,
+    /// For whom the console acts, as the audit names him: the subject of the token, or `link:` and the user of the
+    /// operating system who had the login link printed.
+    #[schema(example = "link:ada")]
+    subject: String,
     /// When the login ends.
     expires_at: Moment,
+    /// How long a request is served, in milliseconds: later it is answered with a problem.
+    request_timeout_ms: u64,
 }
 
 /// Log in to the console
@@ -116,22 +119,23 @@ pub(super) async fn log_in(
     _: NoQuery,
     body::Json(credentials): body::Json<Credentials>,
 ) -> Result<Response, Problem> {
-    match (credentials.link, credentials.token) {
+    let subject = match (credentials.link, credentials.token) {
         (Some(secret), None) => {
-            if !blocking(&app.login_links, secret, |links, secret| links.consume(secret)).await? {
-                let detail = "the login link is wrong, used up or too old; `tidings login-link` prints a new one";
-                return Err(Problem::new(Name::Unauthenticated).detail(detail));
-            }
+            let login = blocking(&app.login_links, secret, |links, secret| links.consume(secret)).await?;
+            let detail = "the login link is wrong, used up or too old; `tidings login-link` prints a new one";
+            login.ok_or_else(|| Problem::new(Name::Unauthenticated).detail(detail))?.subject
         }
         (None, Some(token)) => {
-            if !access::verify(&app, &token).await?.admin {
+            let identity = access::verify(&app, &token).await?;
+            if !identity.admin {
                 return Err(Problem::new(Name::Forbidden).detail("the role `admin` is needed"));
             }
+            identity.subject.to_string()
         }
         _ => return Err(Problem::field("link", "or `token` must be given, and not both")),
-    }
+    };
     let minutes = app.config.auth.session_minutes;
-    let (secret, _) = blocking(&app.sessions, String::new(), move |sessions, _| sessions.issue(minutes)).await?;
+    let secret = blocking(&app.sessions, subject, move |sessions, subject| sessions.issue(minutes, subject)).await?;
     let seconds = u64::from(minutes) * 60;
     Ok((StatusCode::NO_CONTENT, set_cookie(&app, &secret, seconds)).into_response())
 }
@@ -157,10 +161,11 @@ pub(super) async fn log_out(State(app): State<AppState>, _: NoQuery, headers: He
 )]
 pub(super) async fn session(State(app): State<AppState>, headers: HeaderMap) -> Result<Json<Session>, Problem> {
     let secret = cookie(&headers, SESSION_COOKIE).ok_or_else(|| Problem::new(Name::Unauthenticated))?;
-    let ends: Option<Timestamp> =
-        blocking(&app.sessions, secret.into_owned(), |sessions, secret| sessions.find(secret)).await?;
+    let login = blocking(&app.sessions, secret.into_owned(), |sessions, secret| sessions.find(secret)).await?;
     let ended = || Problem::new(Name::Unauthenticated).detail("the console login has ended");
-    Ok(Json(Session { subject: "admin", expires_at: Moment(ends.ok_or_else(ended)?) }))
+    let Login { ends, subject } = login.ok_or_else(ended)?;
+    let request_timeout_ms = app.config.http.request_timeout_ms;
+    Ok(Json(Session { subject, expires_at: Moment(ends), request_timeout_ms }))
 }
 
 fn set_cookie(app: &App, secret: &str, seconds: u64) -> [(header::HeaderName, HeaderValue); 1] {

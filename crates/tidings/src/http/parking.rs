@@ -123,7 +123,8 @@ pub(super) async fn parked_events(
 ///
 /// Each key in the order of its events, the longest parked key first. A key that was dead stops at its first new
 /// failure. Nothing is tried before the answer: the projector does it then. Asking again changes nothing but the
-/// times, and what is asked is written to the audit. A dry run does nothing, and keeps no answer.
+/// times, and what is asked is written to the audit. With `shown` it does what a dry run has shown, and nothing more.
+/// A dry run does nothing, and keeps no answer.
 #[utoipa::path(
     post, path = "/v1/admin/parked/redrive", tag = "admin", operation_id = "redrive",
     params(("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT)),
@@ -131,6 +132,7 @@ pub(super) async fn parked_events(
     responses(
         (status = 200, body = PlanView),
         (status = 404, description = "not-found: no parked key matches"),
+        (status = 409, description = "redrive-refused: it would do more than `shown`"),
         (status = 413, description = "body-too-large"),
         (status = 415, description = "unsupported-media-type"),
         (status = 422, description = "idempotency-key-reused"),
@@ -197,6 +199,7 @@ fn key(
 fn refused(refusal: Refusal) -> Problem {
     match &refusal {
         Refusal::NoneParked | Refusal::NoSuchEvent => Problem::new(Name::NotFound).detail(refusal.to_string()),
+        Refusal::MoreThanShown { .. } => Problem::new(Name::RedriveRefused).detail(refusal.to_string()),
         Refusal::TooLong { .. } => Problem::field("events_per_second", format!("is too low: {refusal}")),
         Refusal::KeyReused => Problem::new(Name::IdempotencyKeyReused),
         Refusal::SeveralEvents { .. } => Problem::field("part", format!("is needed, with `offset`: {refusal}")),

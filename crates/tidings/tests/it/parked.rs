@@ -66,8 +66,12 @@ async fn a_dead_key_is_looked_at_redriven_too_early_and_then_when_it_was_mended(
     assert_eq!((&plan["dry_run"], &plan["items"][0]["key"]), (&json!(true), &json!("4")));
     assert_eq!(only_parked(&admin, "").await, key, "nothing changed");
     redrive(json!({ "key": "5" })).await.is_problem(404, "not-found");
+    let fewer = json!({ "until": plan["until"], "keys": 0 });
+    redrive(json!({ "state": "dead", "shown": fewer })).await.is_problem(409, "redrive-refused");
 
-    let redriven = redrive(json!({ "projector": "relation", "key": "4", "reason": "perhaps" })).await.json(200);
+    let shown = json!({ "until": plan["until"], "keys": 1 });
+    let asked = json!({ "projector": "relation", "key": "4", "reason": "perhaps", "shown": shown });
+    let redriven = redrive(asked).await.json(200);
     assert_eq!((&redriven["dry_run"], &redriven["keys"]), (&json!(false), &json!(1)));
     world.drain().await;
     let again = only_parked(&admin, "").await;

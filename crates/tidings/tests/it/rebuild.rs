@@ -59,6 +59,12 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     assert_eq!(names, ["relation", "relation@2"]);
     world.drain().await;
 
+    // Nobody is there to be asked here.
+    for asks in [&["rebuild", "cancel", "relation"][..], &["rebuild", "switch", "relation", "--force"]] {
+        let refused = world.output(asks).await;
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains("needs `--yes`") && said.contains("ready"), "{said}");
+    }
     admin.post("/v1/admin/rebuilds/relation/switch", &json!({})).await.json(200);
     let done = until(&world, "done").await;
     assert_eq!(done["progress"], 1.0);

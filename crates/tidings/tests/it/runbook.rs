@@ -9,6 +9,7 @@ mod page;
 mod parking;
 mod processes;
 mod projectors;
+mod rebuilds;
 mod receiver;
 mod reconciliation;
 mod services;

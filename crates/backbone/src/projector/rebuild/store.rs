@@ -191,6 +191,12 @@ impl Rebuild {
         self.noted.from_facts
     }
 
+    /// Where it stands, as metrics tell it: held up before anything else that goes on by itself.
+    pub(in crate::projector) fn told_state(&self) -> &'static str {
+        let is_held_up = self.is_paused && self.state.can_pause() && self.state != State::Failed;
+        if is_held_up { PAUSED } else { self.state.name() }
+    }
+
     /// The ends of a replay in place.
     pub(in crate::projector) fn replay_ends(&self) -> Result<Option<BTreeMap<Part, Offset>>> {
         if self.wish.in_place { self.noted.ends().map(Some) } else { Ok(None) }
@@ -204,6 +210,14 @@ impl Rebuild {
             State::Ready | State::Failed | State::Done | State::Cancelled => false,
         }
     }
+}
+
+/// What metrics call a rebuild that an operator holds up.
+const PAUSED: &str = "paused";
+
+/// Every word of [`Rebuild::told_state`].
+pub(in crate::projector) fn told_states() -> impl Iterator<Item = &'static str> {
+    State::ALL.into_iter().map(State::name).chain([PAUSED])
 }
 
 /// The name under which positions of a replay in place are stored.

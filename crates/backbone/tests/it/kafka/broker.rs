@@ -20,6 +20,9 @@ use tidings_event::{Event, cloudevents};
 
 use crate::world::PATIENCE;
 
+/// Records that the producer's queue has room for.
+const NOISE_AT_ONCE: usize = 50_000;
+
 pub(crate) struct Broker {
     pub(crate) options: Options,
     producer: BaseProducer,
@@ -62,6 +65,18 @@ impl Broker {
     pub(crate) fn append_relayed(&self, events: impl IntoIterator<Item = Event>, up_to: u64) {
         let mut checkpoint = Checkpoint::default();
         checkpoint.seen("outbox").max = up_to;
+        self.append_with(events, &checkpoint);
+    }
+
+    /// Appends a checkpoint as a relay does that has set all aside that the outbox still held of a key.
+    pub(crate) fn set_aside(&self, key: &str, up_to: u64) {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.seen("outbox").max = up_to;
+        checkpoint.parked.park(key).unwrap();
+        self.append_with([], &checkpoint);
+    }
+
+    fn append_with(&self, events: impl IntoIterator<Item = Event>, checkpoint: &Checkpoint) {
         self.producer.begin_transaction().unwrap();
         self.send_all(events);
         let (topic, value) = (self.options.checkpoint_topic(), checkpoint.to_json().unwrap());
@@ -75,6 +90,19 @@ impl Broker {
         self.send_all(events);
         self.producer.flush(PATIENCE).unwrap();
         self.producer.abort_transaction(PATIENCE).unwrap();
+    }
+
+    /// Appends many records of others, as fast as can be.
+    pub(crate) fn append_noise(&self, records: usize) {
+        let topic = self.options.topic("switch");
+        self.producer.begin_transaction().unwrap();
+        for record in 0..records {
+            if record % NOISE_AT_ONCE == 0 {
+                self.producer.flush(PATIENCE).unwrap();
+            }
+            self.producer.send(BaseRecord::to(&topic).key("noise").payload("")).unwrap();
+        }
+        self.producer.commit_transaction(PATIENCE).unwrap();
     }
 
     /// Appends a record that need not be an event.

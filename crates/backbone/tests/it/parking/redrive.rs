@@ -7,7 +7,7 @@ use tidings_backbone::{
     Clock, Durability,
     idempotency::IdempotencyKey,
     limits::{REDRIVE_KEPT_KEYS_MAX, REDRIVE_KEYS_MAX},
-    parking::{self, Filter, Redrive, Refusal, State},
+    parking::{self, Filter, Redrive, Refusal, Shown, State},
     projector::{Gaps, Options},
 };
 use tidings_event::Timestamp;
@@ -127,7 +127,21 @@ async fn what_would_be_redriven_is_told_and_nothing_changes(engine: Engine) {
     drop(tx);
     assert_eq!(site.parked().await, before);
     assert_eq!(site.audit().await, []);
-    assert_eq!(site.redrive(&wanted).await.unwrap(), plan, "and that is what is done");
+
+    // However long it is looked at: who dies meanwhile is left out, and what comes behind a key goes with it.
+    recorder.fail("c", 1, Fault::Error, 1);
+    let running = site.start(&recorder, quick(1));
+    site.emit(versions("a", 6..=6).chain(versions("c", 1..=1))).await;
+    running.settle().await;
+    running.stop().await;
+    let shown = plan.shown();
+    let fewer = Redrive { shown: Some(Shown { keys: 1, ..shown }), ..wanted.clone() };
+    assert_eq!(site.redrive(&fewer).await, Err(Refusal::MoreThanShown { keys: 2, shown: 1 }));
+    assert_eq!(site.audit().await, []);
+    let done = site.redrive(&Redrive { shown: Some(shown), ..wanted }).await.unwrap();
+    let keys: Vec<_> = done.keys.iter().map(|key| (key.key.as_str(), key.waiting)).collect();
+    assert_eq!((keys, done.left), (vec![("a", 6), ("b", 5)], 0), "what was shown is what is done");
+    assert_eq!(site.redrive(&all()).await.unwrap().keys[0].key, "c");
 }
 
 async fn at_a_rate_keys_are_tried_one_after_the_other_and_a_long_one_in_pieces(engine: Engine) {
@@ -214,12 +228,12 @@ async fn only_what_the_filter_chooses_is_redriven(engine: Engine) {
         assert_eq!(site.list(&filter).await, expected, "{filter:?}");
         let mut tx = site.db.read().await.unwrap();
         let plan = parking::plan(tx.conn(), &Redrive { filter: filter.clone(), ..all() }).await.unwrap();
-        let keys: Vec<String> = plan.unwrap_or_default().keys.into_iter().map(|key| key.key).collect();
+        let keys: Vec<String> = plan.map_or(Vec::new(), |plan| plan.keys).into_iter().map(|key| key.key).collect();
         assert_eq!(keys, expected, "{filter:?}");
     }
     let filter = Filter { error: text("panicked"), ..by() };
     let reason = Some("the projector was mended".parse().unwrap());
-    site.redrive(&Redrive { filter, reason, events_per_second: NonZeroU32::new(7) }).await.unwrap();
+    site.redrive(&Redrive { filter, reason, events_per_second: NonZeroU32::new(7), shown: None }).await.unwrap();
     let states: Vec<State> = site.parked().await.into_iter().map(|parked| parked.state).collect();
     assert_eq!(states, [State::Dead, State::Redriving, State::Dead, State::Dead]);
     // What is being redriven is no part of a further one, unless it is asked for.

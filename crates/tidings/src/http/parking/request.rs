@@ -28,10 +28,7 @@ pub(super) struct Given {
 
 impl Given {
     pub(super) fn filter(self) -> Result<Filter, Problem> {
-        let time = |name: &'static str, text: Option<String>| {
-            let wrong = || Problem::field(name, "must be a time such as 2026-11-29T15:26:17.123Z");
-            text.map(|text| text.parse::<Timestamp>().map_err(|_| wrong())).transpose()
-        };
+        let time = |name, text: Option<String>| text.map(|text| time(name, &text)).transpose();
         let state = self.state.map(|text| text.parse::<parking::State>());
         Ok(Filter {
             projector: checked("projector", self.projector, EVENT_TEXT_BYTES_MAX)?,
@@ -45,6 +42,10 @@ impl Given {
             parked_before: time("parked_before", self.parked_before)?,
         })
     }
+}
+
+fn time(name: &'static str, text: &str) -> Result<Timestamp, Problem> {
+    text.parse().map_err(|_| Problem::field(name, "must be a time such as 2026-11-29T15:26:17.123Z"))
 }
 
 fn checked(name: &'static str, text: Option<String>, bytes_max: usize) -> Result<Option<String>, Problem> {
@@ -88,12 +89,25 @@ pub(in crate::http) struct RedriveRequest {
     /// Say what would be done, and change nothing.
     #[serde(default)]
     dry_run: bool,
+    /// What a dry run has shown. Keys parked or dead since are left out, and nothing is done if more match all the same.
+    shown: Option<ShownRequest>,
+}
+
+/// Of the answer to a dry run.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ShownRequest {
+    /// Its `until`.
+    #[schema(example = "2026-11-29T15:26:17.123Z")]
+    until: String,
+    /// Its `keys`.
+    keys: usize,
 }
 
 impl RedriveRequest {
     /// What is wanted, and whether it is only to be told.
     pub(super) fn wanted(self) -> Result<(parking::Redrive, bool), Problem> {
-        let Self { all, events_per_second, reason, dry_run, .. } = self;
+        let Self { all, events_per_second, reason, dry_run, shown, .. } = self;
         let given = Given {
             projector: self.projector,
             key: self.key,
@@ -110,7 +124,11 @@ impl RedriveRequest {
             _ => {}
         }
         let reason = reason.map(|text| self::reason(&text)).transpose()?;
-        Ok((parking::Redrive { filter, events_per_second, reason }, dry_run))
+        let shown = shown.map(|ShownRequest { until, keys }| {
+            time("shown.until", &until).map(|until| parking::Shown { until, keys })
+        });
+        let shown = shown.transpose()?;
+        Ok((parking::Redrive { filter, events_per_second, reason, shown }, dry_run))
     }
 }
 

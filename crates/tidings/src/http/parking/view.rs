@@ -110,6 +110,8 @@ pub(in crate::http) struct PlanView {
     takes_ms: u64,
     /// Keys that match too and are left: one redrive takes 20,000. The same request again takes the next.
     left: u64,
+    /// When the last one of the keys was parked or died. With `keys` it is what `shown` wants.
+    until: Moment,
     /// The first keys, at most 100, in the order in which they are tried.
     items: Vec<PlannedView>,
 }
@@ -154,6 +156,7 @@ impl PlanView {
             waiting: plan.waiting,
             takes_ms: millis(plan.takes),
             left: plan.left,
+            until: Moment(plan.until),
             items: plan.keys.iter().take(REDRIVE_KEPT_KEYS_MAX).map(view).collect(),
         }
     }

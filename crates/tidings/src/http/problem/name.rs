@@ -49,6 +49,7 @@ names! {
     MethodNotAllowed "method-not-allowed" METHOD_NOT_ALLOWED "The method is not allowed here",
     HandleTaken "handle-taken" CONFLICT "The handle belongs to another user",
     UserExists "user-exists" CONFLICT "The id belongs to another user",
+    RedriveRefused "redrive-refused" CONFLICT "The redrive would do more than was shown",
     RebuildRefused "rebuild-refused" CONFLICT "The rebuild cannot be done",
     ReconciliationRefused "reconciliation-refused" CONFLICT "The reconciliation cannot be done",
     BodyTooLarge "body-too-large" PAYLOAD_TOO_LARGE "The body is too large",
@@ -61,6 +62,7 @@ names! {
     Internal "internal" INTERNAL_SERVER_ERROR "Something went wrong inside",
     Busy "busy" SERVICE_UNAVAILABLE "The server has too much to do",
     Unavailable "unavailable" SERVICE_UNAVAILABLE "Something the server depends on is down",
+    SearchGaveUp "search-gave-up" SERVICE_UNAVAILABLE "There is too much to look through",
     Timeout "timeout" SERVICE_UNAVAILABLE "The request took too long",
 }
 

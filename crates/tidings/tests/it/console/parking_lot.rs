@@ -129,25 +129,52 @@ async fn a_filter_is_in_the_address_and_is_what_is_redriven() {
     browser.see_text("[role=alert]", "must have 1 to 4000 bytes").await;
     the_page_is_accessible(&browser).await;
 
-    hand.admit().await;
-    browser.open(&url(&world, "/#/parked?projector=relation")).await;
-    browser.see_text("td", "dead").await;
-    browser.type_keys("r").await;
-    browser.see_text(".foresight", "1 key with 3 waiting events would be tried again.").await;
-    press(&browser, "[data-act=confirm]").await;
-    browser.see_text(".empty", "No parked key meets the filter.").await;
+    what_was_shown_is_redriven_and_nothing_more(&world, &mut hand, &browser).await;
     // The button is still there; the dialog says that nothing is left.
     press(&browser, "#redrive").await;
     browser.see_text(".foresight [role=alert]", "no parked key").await;
     browser.type_keys(&ESCAPE.to_string()).await;
     world.drain().await;
     world.verify().await;
-    assert_eq!(browser.errors(&[NOT_LOGGED_IN, "status of 400", "status of 404"]).await, Vec::<String>::new());
+    let expected = [NOT_LOGGED_IN, "status of 400", "status of 404", "status of 409"];
+    assert_eq!(browser.errors(&expected).await, Vec::<String>::new());
+}
+
+/// Somebody reads a dialog while others die, and while the error of one changes.
+async fn what_was_shown_is_redriven_and_nothing_more(world: &World, hand: &mut Hand, browser: &Browser) {
+    browser.open(&url(world, "/#/parked?error=poison")).await;
+    browser.see_text("td", "dead").await;
+    browser.type_keys("r").await;
+    browser.see_text(".foresight", "1 key with 3 waiting events would be tried again.").await;
+    hand.admit().await;
+    hand.refuse("follower", "NEW.from_user_id IN (5, 6)").await;
+    for user in [5, 6] {
+        world.user(user).await.follow(2).await;
+        world.drain().await;
+    }
+    hand.admit().await;
+    hand.run("UPDATE parked_key SET error = 'another' WHERE event_key = '5'").await;
+    press(browser, "[data-act=confirm]").await;
+    browser.see_text(".notice", "1 key with 3 waiting events is tried again.").await;
+    world.drain().await;
+    let states: Vec<_> = world.parked().await.iter().map(|key| (key["key"].clone(), key["state"].clone())).collect();
+    assert_eq!(states, [(json!("5"), json!("dead")), (json!("6"), json!("dead"))], "they died while it was read");
+
+    browser.type_keys("r").await;
+    browser.see_text(".foresight", "1 key with 1 waiting event would be tried again.").await;
+    hand.run("UPDATE parked_key SET error = 'poison' WHERE event_key = '5'").await;
+    press(browser, "[data-act=confirm]").await;
+    browser.see_text("dialog [role=alert]", "2 keys match now and 1 were shown").await;
+    browser.see_text(".foresight", "2 keys with 2 waiting events would be tried again.").await;
+    assert_eq!(world.parked().await.len(), 2, "nothing was done");
+    press(browser, "[data-act=confirm]").await;
+    browser.see_text(".empty", "No parked key meets the filter.").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_leaves_the_focus_and_a_page_of_keys_where_they_are() {
-    let (world, mut hand) = with_poison(Kind::chosen(), &[("rate.follow_capacity", "10000")]).await;
+    let settings = [("rate.follow_capacity", "10000"), ("http.request_timeout_ms", "20000")];
+    let (world, mut hand) = with_poison(Kind::chosen(), &settings).await;
     world.register(7..=70).await;
     hand.admit().await;
     hand.refuse("follower", "NEW.to_user_id = 1").await;
@@ -160,6 +187,7 @@ async fn polling_leaves_the_focus_and_a_page_of_keys_where_they_are() {
     browser.see_text("h1", "Flow").await;
     browser.type_keys("gp").await;
     browser.see_text(".as-of", "50 keys on this page").await;
+    it_waits_longer_than_the_server_takes(&browser).await;
     browser.type_keys("n").await;
     browser.see_text(".pager", "Page 2").await;
     browser.see_text(".as-of", "15 keys on this page").await;
@@ -176,4 +204,12 @@ async fn polling_leaves_the_focus_and_a_page_of_keys_where_they_are() {
     browser.see_text(".as-of", "50 keys on this page").await;
     browser.see(".scroll:focus").await;
     assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+}
+
+/// Else what the server says of a slow request would never be seen.
+async fn it_waits_longer_than_the_server_takes(browser: &Browser) {
+    let note = "const original = AbortSignal.timeout;
+        AbortSignal.timeout = (ms) => ((window.patienceMs = ms), original.call(AbortSignal, ms))";
+    browser.run(note, vec![]).await;
+    browser.until("return window.patienceMs > 20000", vec![], "patience beyond `http.request_timeout_ms`").await;
 }

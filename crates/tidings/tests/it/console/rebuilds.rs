@@ -108,7 +108,12 @@ async fn a_rebuild_that_is_given_up_and_one_that_is_refused_say_so() {
 
     press(&browser, "[data-projector] [data-act=cancel]").await;
     browser.see_text("dialog", "What was built so far is removed.").await;
+    // It cannot be undone, so a word has to be typed.
+    browser.see("#cancel-typed:focus").await;
+    the_page_is_accessible(&browser).await;
     press(&browser, "dialog [data-act=confirm]").await;
+    browser.see("#cancel-typed:focus:invalid").await;
+    browser.type_keys(&format!("relation{ENTER}")).await;
     browser.see("[data-rebuild=cancelled]").await;
     browser.type_keys("ga").await;
     browser.see_text("[data-action='rebuild.cancel']", "Rebuild cancelled").await;

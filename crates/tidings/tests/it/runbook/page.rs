@@ -42,7 +42,7 @@ impl Section {
         let mut arguments: Vec<&str> = line.split_whitespace().map(put).collect();
         assert_eq!(arguments.remove(0), "tidings", "{line}");
         // Whoever is asked answers at a terminal; here is none.
-        if ["redrive", "discard", "forget"].iter().any(|asks| arguments.contains(asks)) {
+        if ["redrive", "discard", "forget", "cancel"].iter().any(|asks| arguments.contains(asks)) {
             arguments.push("--yes");
         }
         world.output(&arguments).await
