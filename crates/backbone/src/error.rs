@@ -77,7 +77,8 @@ pub enum Error {
         /// Why.
         refusal: crate::projector::rebuild::Refusal,
     },
-    /// An event was not found in what is looked through of the log, and there is more: whether it is there is not known.
+    /// An event was not found in what is looked through of the log, and there is more: whether it is there is not
+    /// known.
     #[error("the event was not found in what is looked through of the log, and there is more of it")]
     SearchGaveUp,
     /// The log is being looked through for others.

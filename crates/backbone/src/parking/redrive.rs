@@ -188,7 +188,8 @@ async fn candidates(conn: &mut Conn<'_>, wanted: &Redrive) -> Result<Vec<Planned
     let (condition, mut args) = condition(wanted);
     let engine = conn.engine();
     let sql = format!(
-        "SELECT k.projector, k.part, k.event_key, k.state, {}, k.parked_at, k.died_at FROM {} WHERE {condition} ORDER BY {} LIMIT ?",
+        "SELECT k.projector, k.part, k.event_key, k.state, {}, k.parked_at, k.died_at FROM {} WHERE {condition} \
+         ORDER BY {} LIMIT ?",
         look::count_waiting(engine),
         look::keys(engine),
         look::ORDER

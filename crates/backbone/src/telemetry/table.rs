@@ -124,7 +124,7 @@ pub const METRICS: &[Metric] = &[
     Metric::gauge(
         "tidings_rebuild_state",
         &["projector", "state"],
-        "1 for where the last rebuild of a projector stands, whichever process leads it; `paused` is one that is held up.",
+        "1 for where the last rebuild of a projector stands, whoever leads it; `paused` is one that is held up.",
     ),
     // The parking lot
     Metric::gauge("tidings_parked_keys", &["projector", "state"], "Keys that are retried, redriven, or dead."),

@@ -119,7 +119,7 @@ impl Site {
     /// Tells of the outbox's events what a relay does that has set those of a key aside.
     pub(super) async fn set_aside(&self, key: &str) {
         let head = self.log.extent().await.unwrap().head;
-        let broker = self.broker.as_ref().expect("there is a relay");
+        let broker = self.broker.as_ref().unwrap();
         broker.set_aside(key, u64::try_from(head.0).unwrap());
     }
 

@@ -89,12 +89,13 @@ pub(in crate::http) struct RedriveRequest {
     /// Say what would be done, and change nothing.
     #[serde(default)]
     dry_run: bool,
-    /// What a dry run has shown. Keys parked or dead since are left out, and nothing is done if more match all the same.
+    /// What a dry run has shown. Keys parked or dead since are left out, and nothing is done if more match all the
+    /// same.
     shown: Option<ShownRequest>,
 }
 
 /// Of the answer to a dry run.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ShownRequest {
     /// Its `until`.
