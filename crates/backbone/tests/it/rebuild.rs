@@ -443,12 +443,12 @@ async fn a_replay_in_place_applies_what_was_missed_and_nothing_twice(engine: Eng
     let lamps = Arc::new(Lamps::on(engine).await);
     let projection = Projection::new();
     let running = lamps.start(&projection);
-    for _ in 0..3 {
+    let id = lamps.turn(0..20).await[5];
+    for _ in 0..2 {
         lamps.turn(0..20).await;
     }
     running.settle().await;
     lamps.world.execute("DELETE FROM lamp_view WHERE name = 'lamp 5'").await;
-    let id = lamps.world.log.read(Offset(0), 60).await.unwrap()[5].event.id;
     let journey = async || running.handle.journey(id).await.unwrap().unwrap().projectors;
     assert_eq!(journey().await.len(), 1);
     let (stop, writing) = load(&lamps);

@@ -21,6 +21,7 @@ use tidings_backbone::{
         rebuild::{Check, Checked, Generations, Rebuild, Rebuilds, Seeded, Start, State},
     },
 };
+use tidings_event::EventId;
 use tidings_testkit::database::Engine;
 use tokio_util::sync::CancellationToken;
 
@@ -80,8 +81,8 @@ impl Lamps {
         Self { world, broker, turn: tokio::sync::Mutex::default() }
     }
 
-    /// Turns lamps, each once more: fact and event.
-    pub(crate) async fn turn(&self, lamps: impl IntoIterator<Item = usize>) {
+    /// Turns lamps, each once more: fact and event. Answers the events' ids.
+    pub(crate) async fn turn(&self, lamps: impl IntoIterator<Item = usize>) -> Vec<EventId> {
         let _turn = self.turn.lock().await;
         let mut events = Vec::new();
         let mut tx = self.world.db.write(Durability::Full).await.unwrap();
@@ -94,6 +95,7 @@ impl Lamps {
             let row = tx.conn().fetch_optional("turning", sql, vec![name.as_str().into()]).await.unwrap().unwrap();
             events.push(self.world.event(TURNED, &name, row.int(0).unwrap().unsigned_abs()));
         }
+        let ids = events.iter().map(|event| event.id).collect();
         match &self.broker {
             None => {
                 outbox::emit(tx.conn(), events).await.unwrap();
@@ -104,6 +106,7 @@ impl Lamps {
                 tokio::task::block_in_place(|| broker.append(events));
             }
         }
+        ids
     }
 
     pub(crate) fn start(&self, projection: &Arc<Projection>) -> Running {
