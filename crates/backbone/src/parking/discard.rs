@@ -80,7 +80,7 @@ pub async fn find(mut conn: Conn<'_>, wanted: &Discard) -> Result<Result<Waiting
     find_event(&mut conn, &wanted).await
 }
 
-/// Discards an event: it is never applied for this projector then. Who
+/// Discards an event: it is not applied for this projector then, unless the log is applied again by a rebuild. Who
 /// did it, why, and the event itself are written in the same transaction. The same `key` once more is answered
 /// as it was the first time, and discards nothing.
 ///

@@ -123,6 +123,11 @@ impl Begun {
         self.context
     }
 
+    /// Whether it is a part of what another process does.
+    pub fn is_remote(&self) -> bool {
+        self.is_parent_remote
+    }
+
     /// The step ends now.
     pub fn end(self, name: impl Into<Cow<'static, str>>, kind: Kind) -> Ended {
         let Self { context, parent, is_parent_remote, start } = self;

@@ -45,7 +45,7 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
       alert.put(error);
       if (error instanceof Unreachable) say("The server is not reachable.");
       // Whoever has left it meanwhile is told all the same: the request went out.
-      if (!isOpen) notDone(title, alert.element);
+      if (!isOpen && error.status !== 401) notDone(title, alert.element);
       // It would have done something else than was shown: so it is shown what, and asked again.
       if (isOpen && error instanceof Problem && error.status === 409) await foresight?.again();
     }

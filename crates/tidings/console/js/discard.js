@@ -39,8 +39,8 @@ function about(projector, key, item, isHead) {
     h(
       "p",
       {},
-      `${projector} never applies it then: what it would have changed is missing from the projection, unless later `,
-      "events make up for it. Run ",
+      `${projector} does not apply it then: what it would have changed is missing from the projection, unless later `,
+      "events make up for it. A rebuild from the log would apply it after all, or fail at it. Run ",
       h("code", {}, "tidings verify"),
       " afterwards.",
     ),

@@ -131,6 +131,7 @@ function plan(want, rebuild) {
     {},
     h("p", { "data-said": true }, h("strong", {}, sentence)),
     h("p", {}, rebuild.in_place ? pace : `${end} ${pace}`),
+    rebuild.report && h("p", {}, h("strong", {}, `${rebuild.report}.`)),
   );
 }
 

@@ -118,6 +118,7 @@ pub(super) async fn run(config: &Config, command: RebuildCommand) -> Result<()> 
 
 async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Result<String> {
     let actor = operator::actor();
+    let is_new = matches!(command, RebuildCommand::Start(_));
     let (rebuild, json, done) = match command {
         RebuildCommand::Status(arguments) => {
             let views = rebuilds::views(rebuilds, store.clock.now()).await?;
@@ -150,7 +151,8 @@ async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Res
         return serde_json::to_string(&view)
             .map_err(|source| tidings_backbone::Error::Json { doing: "writing a rebuild", source }.into());
     }
-    Ok(format!("the rebuild of `{projector}`, generation {generation}, {done}"))
+    let report = view.report.filter(|_| is_new).map_or_else(String::new, |report| format!("\n{report}"));
+    Ok(format!("the rebuild of `{projector}`, generation {generation}, {done}{report}"))
 }
 
 /// Shows the rebuild, and asks whether to do with it what cannot be undone.

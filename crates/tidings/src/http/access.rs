@@ -10,7 +10,7 @@ use axum::{
 use tidings_community::UserId;
 
 use super::{
-    input::cookie,
+    input::{Admitted, cookie},
     problem::{Name, Problem},
     state::{App, AppState},
 };
@@ -59,6 +59,7 @@ pub(super) async fn check(
 ) -> Result<Response, Problem> {
     let identity = authenticate(access, &app, request.method(), request.headers()).await?;
     access.admits(&identity)?;
+    request.extensions().get::<Admitted>().inspect(|admitted| admitted.note());
     request.extensions_mut().insert(identity);
     Ok(next.run(request).await)
 }

@@ -20,7 +20,7 @@ use super::{
     body::read_body,
     console::SESSION_PATH,
     flow::{FLOW_PATH, SETTLE_TIME_MAX},
-    input::{TRACEPARENT, Traced},
+    input::{Admitted, TRACEPARENT, Traced},
     problem::{self, Name, Problem},
     request_id::{self, RequestId},
     state::AppState,
@@ -55,6 +55,9 @@ pub(super) async fn serve(State(edge): State<Edge>, mut request: Request, next: 
     let traced = edge.app.sampling.begin(traceparent).filter(|_| !is_watching(request.uri().path()));
     if let Some(traced) = &traced {
         request.extensions_mut().insert(Traced(traced.context()));
+        if traced.is_remote() {
+            request.extensions_mut().insert(Admitted::default());
+        }
     }
     let scope = Scope { request_id: id.shared(), context: traced.map(|traced| traced.context()) };
     trace::within(scope, serve_within(edge, request, next, id, traced)).await
@@ -66,6 +69,7 @@ async fn serve_within(edge: Edge, mut request: Request, next: Next, id: RequestI
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
     request.extensions_mut().insert(id.clone());
+    let admitted = request.extensions().get::<Admitted>().cloned();
 
     let in_flight = InFlight::begin();
     let response = edge.answer(request, next, route).await.unwrap_or_else(Problem::into_response);
@@ -79,7 +83,7 @@ async fn serve_within(edge: Edge, mut request: Request, next: Next, id: RequestI
     let seconds = stopwatch.seconds();
     telemetry::request_ended(method, route, status, seconds);
     log(method, route, status, seconds, problem.as_ref());
-    if let Some(traced) = traced {
+    if let Some(traced) = traced.filter(|_| admitted.is_none_or(|admitted| admitted.is_noted())) {
         tell(traced, method, route, status, &id);
     }
     response

@@ -1,7 +1,14 @@
 //! What a request brings, parsed: path, query, headers. Whatever is malformed becomes a problem that
 //! names it. Bodies are read in `body`.
 
-use std::{borrow::Cow, net::SocketAddr};
+use std::{
+    borrow::Cow,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts, Query as AxumQuery, RawPathParams},
@@ -167,6 +174,22 @@ fn fingerprint(content: &[&[u8]]) -> [u8; 32] {
 /// In the extensions of a request that is traced: its span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traced(pub(super) Context);
+
+/// In the extensions of a request whose sender says that it is traced: whether he was admitted. Else anybody could fill
+/// the queue of spans, and others would lose theirs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Admitted(Arc<AtomicBool>);
+
+impl Admitted {
+    /// Notes that his credentials admit him to the route.
+    pub(super) fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_noted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Where a request came from, as its events keep it.
 pub(super) struct Origin(pub(super) Metadata);

@@ -158,7 +158,8 @@ pub(super) async fn redrive(
 
 /// Discard one waiting event, for good
 ///
-/// It is never applied for this projector then. The audit keeps it whole, with the reason. The rest of its key
+/// It is not applied for this projector then, unless a rebuild applies the log again. The audit keeps it whole, with
+/// the reason. The rest of its key
 /// goes on: if it was the one that failed, the next one is tried at once, with fresh attempts.
 #[utoipa::path(
     post, path = "/v1/admin/parked/discard", tag = "admin", operation_id = "discard",

@@ -14,7 +14,26 @@ use std::{collections::BTreeSet, time::Duration};
 use browser::{Browser, ENTER, TAB};
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tidings_testkit::{World, model::Change};
+use tidings_testkit::{Kind, World, model::Change};
+
+/// Makes tests of functions that take the kind of a world: of pages that tell something else where Kafka is the log.
+macro_rules! on_each_log {
+    ($($name:ident),+ $(,)?) => {
+        $crate::console::on_each_log!(@one on_the_outbox, tidings_testkit::Kind::Embedded, $($name),+);
+        $crate::console::on_each_log!(@one on_kafka, tidings_testkit::Kind::distributed(), $($name),+);
+    };
+    (@one $module:ident, $kind:expr, $($name:ident),+) => {
+        mod $module {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $name() {
+                    super::$name($kind).await;
+                }
+            )+
+        }
+    };
+}
+pub(crate) use on_each_log;
 
 /// The browser logs the 401 by which a page learns that nobody is logged in.
 const NOT_LOGGED_IN: &str = "/console/session - Failed to load resource: the server responded with a status of 401";
@@ -31,7 +50,11 @@ async fn world() -> World {
 }
 
 async fn logged_in() -> (World, Browser) {
-    let world = world().await;
+    logged_in_on(Kind::chosen()).await
+}
+
+async fn logged_in_on(kind: Kind) -> (World, Browser) {
+    let world = super::world_on(kind, &[("rate.follow_capacity", "10000")]).await;
     let browser = Browser::start().await;
     browser.open(&login_link(&world).await).await;
     browser.see_text("h1", "Flow").await;

@@ -73,8 +73,8 @@ async fn a_login_link_works_once_and_a_login_ends_when_it_is_ended() {
     assert_eq!(sent(with_cookie(Method::GET, FLOW)).await.status, 200);
     let subject = sent(with_cookie(Method::GET, SESSION)).await.json(200)["subject"].clone();
     assert!(subject.as_str().unwrap().starts_with("link:"), "whoever had it printed: {subject}");
-    let asked = with_cookie(Method::POST, "/v1/admin/reconciliations").header("x-tidings-console", "1");
-    assert_eq!(sent(asked).await.status, 202);
+    let asked = with_cookie(Method::POST, "/v1/admin/rebuilds").header("x-tidings-console", "1");
+    sent(asked.json(&json!({ "projector": "relation", "hold": true }))).await.json(200);
     let audit = world.admin().await.read("/v1/admin/audit").await;
     assert_eq!(audit["items"][0]["actor"], subject, "the audit names him");
     world.restart().await;

@@ -150,6 +150,10 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert_eq!(discarded["event"], show["events"][0]);
     world.drain().await;
     assert_eq!(only_parked(&admin, "").await["waiting"], json!(3), "the next one fails as well");
+    let warned = world.run(&["rebuild", "start", "relation", "--dry-run"]).await;
+    assert!(warned.contains("1 events that an operator discarded are applied again"), "{warned}");
+    let silent = world.run(&["rebuild", "start", "relation", "--from", "facts", "--dry-run"]).await;
+    assert!(!silent.contains("discarded"), "{silent}");
     hand.admit().await;
     let said = world.run(&["parked", "redrive", "--projector", "relation", "--key", "4", "--yes"]).await;
     assert!(said.contains("1 keys with 3 waiting events are tried again"), "{said}");

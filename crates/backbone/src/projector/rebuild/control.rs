@@ -144,6 +144,10 @@ impl Rebuilds {
         {
             return refuse(projector, Refusal::UnderWay(before.state));
         }
+        let report = match start.wish.source {
+            Source::Facts => String::new(),
+            _ => discards(conn, projector).await?,
+        };
         let now = self.clock.now();
         Ok(Rebuild {
             projector: projector.to_owned(),
@@ -158,7 +162,7 @@ impl Rebuilds {
             seed_rows: None,
             removes: None,
             removed: 0,
-            report: String::new(),
+            report,
             started_at: now,
             updated_at: now,
             finished_at: None,
@@ -337,6 +341,21 @@ impl Rebuilds {
         };
         audit::write(conn, &entry, self.clock.now()).await
     }
+}
+
+/// What is to be known of events that an operator discarded before the log is applied again: they are in it.
+async fn discards(conn: &mut Conn<'_>, projector: &str) -> Result<String> {
+    let sql =
+        "SELECT COUNT(*) FROM audit WHERE action = 'parking.discard' AND (projector = ? OR INSTR(projector, ?) = 1)";
+    // Those of its later generations too.
+    let args = vec![projector.into(), format!("{projector}@").into()];
+    let row = conn.fetch_optional("counting discarded events", sql, args).await?;
+    Ok(match row.map_or(Ok(0), |row| row.int(0))? {
+        0 => String::new(),
+        count => format!(
+            "{count} events that an operator discarded are applied again where the log still has them, or fail again"
+        ),
+    })
 }
 
 /// The next number, which no other generation ever has.

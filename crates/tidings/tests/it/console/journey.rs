@@ -7,13 +7,14 @@ use super::{
     NOT_LOGGED_IN,
     browser::{Browser, ENTER},
     keyboard::{press, tab_to, the_page_fits_a_phone, the_page_is_accessible},
-    login_link, url,
+    login_link, on_each_log, url,
 };
 use crate::parked::with_poison;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_journey_of_an_event_leads_from_the_list_of_events_to_the_parked_key() {
-    let (world, _hand) = with_poison(Kind::chosen(), &[]).await;
+on_each_log!(the_journey_of_an_event_leads_from_the_list_of_events_to_the_parked_key);
+
+async fn the_journey_of_an_event_leads_from_the_list_of_events_to_the_parked_key(kind: Kind) {
+    let (world, _hand) = with_poison(kind, &[]).await;
     let browser = Browser::start().await;
     browser.prefer("light").await;
     browser.resize(1360, 840).await;
@@ -34,6 +35,12 @@ async fn the_journey_of_an_event_leads_from_the_list_of_events_to_the_parked_key
     the_page_is_accessible(&browser).await;
     the_page_fits_a_phone(&browser).await;
     browser.picture("console-journey").await;
+    // It has come to its end: it is not asked for again, unless somebody says so.
+    let asks = "return performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/journey')).length";
+    assert_eq!(browser.run(asks, vec![]).await, json!(1));
+    tab_to(&browser, "#journey-id").await;
+    browser.type_keys(&ENTER.to_string()).await;
+    browser.until(&format!("{asks} === 2"), vec![], "one more question").await;
 
     // One that failed: why, and where it waits.
     let dead = world.parked().await[0]["event_id"].as_str().unwrap().to_owned();

@@ -7,13 +7,13 @@ use super::{
     NOT_LOGGED_IN,
     browser::{BACKSPACE, Browser, ENTER, ESCAPE, TAB},
     keyboard::{press, tab_to, the_dialog_keeps_the_focus, the_page_fits_a_phone, the_page_is_accessible},
-    login_link, see_exact, url,
+    login_link, on_each_log, see_exact, url,
 };
 use crate::{database::Hand, parked::with_poison};
 
 /// What user 4 did is parked, and somebody stands before the list of it.
-async fn before_the_list() -> (World, Hand, Browser) {
-    let (world, hand) = with_poison(Kind::chosen(), &[]).await;
+async fn before_the_list(kind: Kind) -> (World, Hand, Browser) {
+    let (world, hand) = with_poison(kind, &[]).await;
     let browser = Browser::start().await;
     browser.prefer("light").await;
     browser.resize(1360, 840).await;
@@ -25,9 +25,10 @@ async fn before_the_list() -> (World, Hand, Browser) {
     (world, hand, browser)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dead_key_is_found_redriven_and_rid_of_its_poison_by_the_keyboard_alone() {
-    let (world, mut hand, browser) = before_the_list().await;
+on_each_log!(a_dead_key_is_found_redriven_and_rid_of_its_poison_by_the_keyboard_alone);
+
+async fn a_dead_key_is_found_redriven_and_rid_of_its_poison_by_the_keyboard_alone(kind: Kind) {
+    let (world, mut hand, browser) = before_the_list(kind).await;
     the_page_is_accessible(&browser).await;
     the_page_fits_a_phone(&browser).await;
     browser.picture("console-parked").await;
@@ -104,7 +105,7 @@ async fn discard_the_first(browser: &Browser) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_is_in_the_address_and_is_what_is_redriven() {
-    let (world, mut hand, browser) = before_the_list().await;
+    let (world, mut hand, browser) = before_the_list(Kind::chosen()).await;
     // By the first letters of what the choice says.
     browser.type_keys("/").await;
     browser.see("#parked-state:focus").await;

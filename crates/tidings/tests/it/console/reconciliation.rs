@@ -1,16 +1,19 @@
 //! Reconciliation in the console, worked by the keyboard alone.
 
+use tidings_testkit::Kind;
+
 use super::{
     HANDLES, NOT_LOGGED_IN,
     browser::ENTER,
     keyboard::{press, tab_to, the_dialog_keeps_the_focus, the_page_fits_a_phone, the_page_is_accessible},
-    logged_in, register,
+    logged_in_on, on_each_log, register,
 };
 use crate::database::Hand;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_damaged_by_hand_is_found_and_repaired_by_the_keyboard_alone() {
-    let (world, browser) = logged_in().await;
+on_each_log!(what_was_damaged_by_hand_is_found_and_repaired_by_the_keyboard_alone);
+
+async fn what_was_damaged_by_hand_is_found_and_repaired_by_the_keyboard_alone(kind: Kind) {
+    let (world, browser) = logged_in_on(kind).await;
     browser.prefer("light").await;
     browser.resize(1360, 840).await;
     register(&world, &HANDLES).await;

@@ -44,7 +44,7 @@ async fn one_follow_is_one_trace_from_its_request_to_its_projection(kind: Kind) 
     let (http, path) = check_trace(&spans, &event, is_apart);
     check_batches(&spans, http, &path, is_apart);
     let others: Vec<_> = spans.iter().filter(|span| span.trace_id == other_trace()).collect();
-    assert!(others.is_empty(), "nothing is made of what is not sampled: {others:#?}");
+    assert!(others.is_empty(), "nothing is made of what is not sampled, or asked for by a stranger: {others:#?}");
 
     let lines = lines.iter().flat_map(|said| said.lines()).filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mine: Vec<Value> = lines.filter(|line| line["request_id"] == "request-7").collect();
@@ -66,6 +66,12 @@ async fn followed(world: &World) -> Value {
     let untraced = format!("00-{}-{CALLER}-00", other_trace());
     sent(caller.change_request(Change::Follow, 3).header("traceparent", &untraced)).await.outcome();
     caller.unfollow(3).await;
+    // Whoever is not admitted does not decide what is traced.
+    let stranger = world.nobody().request(reqwest::Method::GET, "/v1/me/relations?ids=1");
+    let asked = format!("00-{}-{CALLER}-01", other_trace());
+    sent(stranger.header("traceparent", &asked)).await.is_problem(401, "unauthenticated");
+    let open = world.nobody().request(reqwest::Method::GET, "/v1/docs");
+    sent(open.header("traceparent", &asked)).await;
     world.drain().await;
     let mut events = world.events(3).await;
     assert_eq!(events[1]["traceparent"], untraced);
