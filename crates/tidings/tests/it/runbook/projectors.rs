@@ -16,7 +16,10 @@ async fn projector_unregistered() {
     world.user(1).await.follow(2).await;
     world.drain().await;
     let mut hand = Hand::in_database_of(&world).await;
-    hand.run("INSERT INTO projector_position VALUES ('former', 'outbox/0', 1, 0)").await;
+    hand.run(
+        "INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES ('former', 'outbox/0', 1, 0)",
+    )
+    .await;
     let mut watch = Watch::default();
     watch.look(&world, 90).await;
     watch.fires(&["TidingsProjectorUnregistered"]);
