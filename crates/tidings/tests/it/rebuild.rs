@@ -50,7 +50,7 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     assert!(String::from_utf8_lossy(&late.stderr).contains("yet to come"), "{late:?}");
     world.run(&["rebuild", "start", "relation", "--hold"]).await;
     until(&world, "ready").await;
-    world.run(&["rebuild", "cancel", "relation"]).await;
+    world.run(&["rebuild", "cancel", "relation", "--yes"]).await;
     let cancelled = until(&world, "cancelled").await;
     assert_eq!((&cancelled["progress"], &cancelled["forced"]), (&Value::Null, &json!(false)));
 
