@@ -18,6 +18,8 @@ use std::{path::Path, sync::Arc};
 use tokio::sync::watch;
 
 pub use conn::Conn;
+#[cfg(test)]
+pub(crate) use conn::SAID;
 pub use dialect::Engine;
 pub use migrate::{BACKBONE_MIGRATIONS, Migration};
 pub use mysql::MysqlOptions;

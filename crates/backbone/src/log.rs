@@ -201,10 +201,13 @@ impl Log {
     pub(crate) async fn before(&self, parts: &[Part], at: Timestamp) -> Result<BTreeMap<Part, Offset>> {
         match self {
             Self::Embedded(db) => {
+                // There is no index on the time: from some minutes before it on events are read.
+                let from = outbox::first_since(db, at).await?;
                 let mut tx = db.read().await?;
-                let sql = "SELECT MIN(seq) FROM outbox WHERE occurred_at >= ?";
-                let row = tx.conn().fetch_optional("looking for a moment", sql, vec![at.0.into()]).await?;
-                let first = row.map_or(Ok(None), |row| row.int_or_null(0))?;
+                let sql = "SELECT seq FROM outbox WHERE seq >= ? AND occurred_at >= ? ORDER BY seq LIMIT 1";
+                let args = vec![from.into(), at.0.into()];
+                let row = tx.conn().fetch_optional("looking for a moment", sql, args).await?;
+                let first = row.map(|row| row.int(0)).transpose()?;
                 let head = extent(&mut tx.conn()).await?.head;
                 let before = first.map_or(head, |first| Offset(first - 1));
                 Ok(parts.iter().map(|part| (part.clone(), before)).collect())

@@ -26,6 +26,8 @@ mod filter;
 mod look;
 mod lot;
 mod once;
+#[cfg(test)]
+mod plans;
 mod redrive;
 
 use serde::{Deserialize, Serialize};

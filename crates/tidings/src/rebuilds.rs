@@ -27,6 +27,8 @@ pub struct RebuildView {
     pub paused: bool,
     /// Whether it waits for an operator's word before readers are given it.
     pub held: bool,
+    /// Whether readers are given it whatever the check says.
+    pub forced: bool,
     /// Whether events are applied to the live generation once more, instead of to a new one.
     pub in_place: bool,
     /// From where: `log` or `facts`; null before that is known.
@@ -42,8 +44,9 @@ pub struct RebuildView {
     pub events_done: i64,
     /// Events there were to apply when it began. More have come since: it goes on until it has caught up.
     pub events_to_do: i64,
-    /// Share of what there was to do when it began that is done, from 0 to 1.
-    pub progress: f64,
+    /// Share of what there was to do when it began that is done, from 0 to 1; null where it failed before that was
+    /// known, and where what was built is gone.
+    pub progress: Option<f64>,
     /// When what there was will be done, in milliseconds from now, at the pace it has had so far.
     pub remaining_ms: Option<i64>,
     /// Rows of the old generation that are gone.
@@ -96,8 +99,8 @@ pub async fn views(rebuilds: &Rebuilds, now: Timestamp) -> Result<Vec<RebuildVie
 pub async fn view(rebuilds: &Rebuilds, rebuild: Rebuild, now: Timestamp) -> Result<RebuildView> {
     let positions = rebuilds.positions(&rebuild).await?;
     let part = |(plan, position): (&tidings_backbone::projector::rebuild::PartPlan, Option<Offset>)| {
-        // Where a position is gone, all was done.
-        let position = position.map_or(if has_begun(&rebuild) { plan.end } else { plan.start }, |position| position.0);
+        // A position that is gone was thrown away, unless all was done.
+        let position = position.map_or(plan.start, |position| position.0);
         // Behind the last event of a part there may be ends of transactions, which no position stands on.
         let position = if has_applied_all(rebuild.state) { position.max(plan.end) } else { position };
         RebuildPart { part: plan.part.clone(), start: plan.start, position, end: plan.end }
@@ -108,12 +111,14 @@ pub async fn view(rebuilds: &Rebuilds, rebuild: Rebuild, now: Timestamp) -> Resu
     let within: i64 = parts.iter().map(|part| (part.position.min(part.end) - part.start).max(0)).sum();
     let progress = progress(&rebuild, within, events_to_do);
     let elapsed_ms = (now.0 - rebuild.started_at.0).max(0) as f64;
-    let is_measured = progress > 0.0 && progress < 1.0 && !rebuild.is_paused && has_begun(&rebuild);
+    let is_measured =
+        |progress: &f64| (*progress > 0.0 && *progress < 1.0) && !rebuild.is_paused && has_begun(&rebuild);
     Ok(RebuildView {
         generation: rebuild.generation.0,
         state: rebuild.state.name(),
         paused: rebuild.is_paused,
         held: rebuild.is_held,
+        forced: rebuild.is_forced,
         in_place: rebuild.wish.in_place,
         source: has_begun(&rebuild).then(|| if rebuild.is_from_facts() { "facts" } else { "log" }),
         events_per_second: Some(rebuild.events_per_second).filter(|limit| *limit > 0),
@@ -122,7 +127,7 @@ pub async fn view(rebuilds: &Rebuilds, rebuild: Rebuild, now: Timestamp) -> Resu
         events_done,
         events_to_do,
         progress,
-        remaining_ms: is_measured.then(|| (elapsed_ms / progress * (1.0 - progress)) as i64),
+        remaining_ms: progress.filter(is_measured).map(|progress| (elapsed_ms / progress * (1.0 - progress)) as i64),
         removed: rebuild.removed,
         report: Some(rebuild.report.clone()).filter(|report| !report.is_empty()),
         parts,
@@ -143,15 +148,17 @@ fn has_applied_all(state: State) -> bool {
 }
 
 /// Where facts are copied, they are what takes the time.
-fn progress(rebuild: &Rebuild, done: i64, to_do: i64) -> f64 {
+fn progress(rebuild: &Rebuild, done: i64, to_do: i64) -> Option<f64> {
     let share = |done: f64, of: f64| if of > 0.0 { (done / of).min(1.0) } else { 1.0 };
-    match rebuild.state {
+    Some(match rebuild.state {
+        State::Cancelling | State::Cancelled => return None,
+        State::Failed if rebuild.parts().is_empty() => return None,
         State::Wished => 0.0,
         State::Seeding => rebuild.seed_rows.map_or(0.0, |rows| share(rebuild.seeded as f64, rows as f64)),
         State::Done | State::Removing => 1.0,
         _ if rebuild.is_from_facts() => 1.0,
         _ => share(done as f64, to_do as f64),
-    }
+    })
 }
 
 /// Reads from where to build: `beginning`, `facts`, an offset of the outbox, or a moment in RFC 3339.

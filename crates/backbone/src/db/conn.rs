@@ -241,10 +241,18 @@ impl Conn<'_> {
 
 /// Values travel as arguments only; that no value is written into a text is up to its author.
 fn query(sql: Cow<'static, str>, args: Vec<Value>) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
+    #[cfg(test)]
+    SAID.with_borrow_mut(|said| said.push(sql.clone().into_owned()));
     args.into_iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, value| match value {
         Value::Null => query.bind(None::<i64>),
         Value::Int(number) => query.bind(number),
         Value::Text(text) => query.bind(text),
         Value::Bytes(bytes) => query.bind(bytes),
     })
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The statements of this thread, for tests of how they are run.
+    pub(crate) static SAID: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
 }

@@ -63,10 +63,19 @@ impl Engine {
 
     /// After the name of a table: its rows are looked up by the primary key. MySQL may take an index whose first
     /// columns are as good by what it knows of a table that has just grown, and reads all of it for each row then.
-    pub(crate) fn by_primary_key(self) -> &'static str {
+    pub fn by_primary_key(self) -> &'static str {
         match self {
             Self::Sqlite => "",
             Self::Mysql | Self::Mariadb => "FORCE INDEX (PRIMARY)",
+        }
+    }
+
+    /// The same by another index, of which the statement must give the first columns. SQLite too prefers the primary
+    /// key, as long as it knows nothing of how many rows have the same first column.
+    pub(crate) fn by_index(self, index: &'static str) -> String {
+        match self {
+            Self::Sqlite => format!("INDEXED BY {index}"),
+            Self::Mysql | Self::Mariadb => format!("FORCE INDEX ({index})"),
         }
     }
 

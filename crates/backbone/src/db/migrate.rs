@@ -73,6 +73,18 @@ pub const BACKBONE_MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../../../../migrations/sqlite/0009_clear.sql"),
         mysql: include_str!("../../../../migrations/mysql/0009_clear.sql"),
     },
+    Migration {
+        version: 10,
+        name: "parking lookups",
+        sqlite: include_str!("../../../../migrations/sqlite/0010_parking_lookups.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0010_parking_lookups.sql"),
+    },
+    Migration {
+        version: 11,
+        name: "clear from",
+        sqlite: include_str!("../../../../migrations/sqlite/0011_clear_from.sql"),
+        mysql: include_str!("../../../../migrations/mysql/0011_clear_from.sql"),
+    },
 ];
 
 pub(super) async fn run(sqlite: &Sqlite, migrations: &[Migration]) -> Result<()> {

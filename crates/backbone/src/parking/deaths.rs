@@ -6,7 +6,7 @@
 
 use tidings_event::Timestamp;
 
-use super::{Filter, OWNED, Owner, ParkedKey, list};
+use super::{Filter, OWNED, Owner, ParkedKey, State, list};
 use crate::{Db, Durability, Result, log::Part};
 
 /// A key that died.
@@ -26,29 +26,38 @@ pub(crate) async fn take_untold(
     until: Timestamp,
     horizon: Timestamp,
 ) -> Result<Option<Death>> {
-    // Nearly always there is none, and a look that takes no turn at writing says so.
-    let look = "SELECT projector, part, event_key FROM parked_key \
-                WHERE state = 1 AND (tell_at <= ? OR tell_at > ?) ORDER BY tell_at LIMIT 1";
-    let args = vec![now.0.into(), horizon.0.into()];
-    let doing = "looking for deaths to tell";
-    if db.glance().await?.conn().fetch_optional(doing, look, args.clone()).await?.is_none() {
-        return Ok(None);
+    // Each range by itself, so that each is one of the index. Nearly always there is none, and a look that takes no
+    // turn at writing says so.
+    for (range, bound) in [("tell_at <= ?", now), ("tell_at > ?", horizon)] {
+        let look = format!(
+            "SELECT projector, part, event_key FROM parked_key WHERE state = 1 AND {range} ORDER BY tell_at LIMIT 1"
+        );
+        let args = vec![bound.0.into()];
+        if db.glance().await?.conn().fetch_optional(LOOKING, look.clone(), args.clone()).await?.is_none() {
+            continue;
+        }
+        let mut tx = db.write(Durability::Full).await?;
+        let sql = format!("{look} {}", tx.conn().engine().for_update_if_free());
+        let Some(row) = tx.conn().fetch_optional(LOOKING, sql, args).await? else {
+            tx.rollback().await?;
+            continue;
+        };
+        let (projector, part, key) = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?, row.text(2)?);
+        let sql = format!("UPDATE parked_key SET tell_at = ? WHERE {OWNED} AND event_key = ?");
+        let mut args = vec![until.0.into()];
+        args.extend(Owner { projector: &projector, part: &part }.args([key.as_str().into()]));
+        tx.conn().execute("taking a death to tell", sql, args).await?;
+        tx.commit().await?;
+        // Writers need not wait while the key is read with what waits under it. If it is revived before, there is
+        // nothing to tell; after a crash here it is taken again.
+        let found = list(db.read().await?.conn(), &Filter::one(&projector, &key), None, 100).await?;
+        let death = found.into_iter().find(|found| found.part == part && found.state == State::Dead);
+        return Ok(death.map(|key| Death { died_at: key.died_at.unwrap_or(key.parked_at), key }));
     }
-    let mut tx = db.write(Durability::Full).await?;
-    let sql = format!("{look} {}", tx.conn().engine().for_update_if_free());
-    let Some(row) = tx.conn().fetch_optional(doing, sql, args).await? else {
-        return tx.rollback().await.map(|()| None);
-    };
-    let (projector, part, key) = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?, row.text(2)?);
-    let sql = format!("UPDATE parked_key SET tell_at = ? WHERE {OWNED} AND event_key = ?");
-    let mut args = vec![until.0.into()];
-    args.extend(Owner { projector: &projector, part: &part }.args([key.as_str().into()]));
-    tx.conn().execute("taking a death to tell", sql, args).await?;
-    let found = list(tx.conn(), &Filter::one(&projector, &key), None, 100).await?;
-    tx.commit().await?;
-    let death = found.into_iter().find(|found| found.part == part);
-    Ok(death.map(|key| Death { died_at: key.died_at.unwrap_or(key.parked_at), key }))
+    Ok(None)
 }
+
+const LOOKING: &str = "looking for deaths to tell";
 
 /// Notes that a death was told, or with a time that it is to be told then. A later death of the same key is
 /// another one.

@@ -113,11 +113,14 @@ async fn try_discard(
         return tx.rollback().await.map(|()| answered);
     }
     let wanted = &wanted.meant(&mut conn).await?;
-    if !keep(&mut conn, wanted).await? {
+    let kept = keep(&mut conn, wanted).await?;
+    if kept.is_empty() {
         return once::refused(tx, key, Refusal::NoneParked, at).await;
     }
     let event = match find_event(&mut conn, wanted).await? {
-        Ok(event) => event,
+        Ok(event) if kept.contains(&event.part) => event,
+        // It was parked there just now.
+        Ok(_) => return once::refused(tx, key, Refusal::NoSuchEvent, at).await,
         Err(refusal) => return once::refused(tx, key, refusal, at).await,
     };
     let owner = Owner { projector: &wanted.projector, part: &event.part };
@@ -146,12 +149,25 @@ async fn try_discard(
     Ok(Ok(discarded))
 }
 
-/// Keeps the rows of the key, in whatever parts of the log, for this transaction. False if there is none.
-async fn keep(conn: &mut Conn<'_>, wanted: &Discard) -> Result<bool> {
-    let for_update = conn.engine().for_update();
-    let sql = format!("SELECT part FROM parked_key WHERE projector = ? AND event_key = ? ORDER BY part {for_update}");
+/// Keeps the rows of the key for this transaction, in whatever parts of the log; answers in which. They are looked for
+/// by an index and kept by the primary key, as everybody keeps them: two who go different ways may wait for each other.
+async fn keep(conn: &mut Conn<'_>, wanted: &Discard) -> Result<Vec<Part>> {
+    let doing = "keeping a parked key";
+    let by_key = conn.engine().by_index("parked_key_key");
+    let sql = format!("SELECT part FROM parked_key {by_key} WHERE projector = ? AND event_key = ? ORDER BY part");
     let args = vec![wanted.projector.as_str().into(), wanted.key.as_str().into()];
-    Ok(!conn.fetch("keeping a parked key", sql, args).await?.is_empty())
+    let found = conn.fetch(doing, sql, args).await?;
+    let (by_key, for_update) = (conn.engine().by_primary_key(), conn.engine().for_update());
+    let sql = format!("SELECT 1 FROM parked_key {by_key} WHERE {OWNED} AND event_key = ? {for_update}");
+    let mut kept = Vec::with_capacity(found.len());
+    for row in found {
+        let part = Part::read(&row.text(0)?, "parked_key")?;
+        let args = Owner { projector: &wanted.projector, part: &part }.args([wanted.key.as_str().into()]);
+        if conn.fetch_optional(doing, sql.clone(), args).await?.is_some() {
+            kept.push(part);
+        }
+    }
+    Ok(kept)
 }
 
 async fn find_event(conn: &mut Conn<'_>, wanted: &Discard) -> Result<Result<WaitingEvent, Refusal>> {
@@ -163,8 +179,9 @@ async fn find_event(conn: &mut Conn<'_>, wanted: &Discard) -> Result<Result<Wait
         }
     };
     let sql = format!(
-        "SELECT {EVENT_COLUMNS} FROM parked_event WHERE projector = ? AND event_key = ? AND {condition} \
-         ORDER BY part, log_offset LIMIT 10"
+        "SELECT {EVENT_COLUMNS} FROM parked_event {} WHERE projector = ? AND event_key = ? AND {condition} \
+         ORDER BY part, log_offset LIMIT 10",
+        conn.engine().by_index("parked_event_key")
     );
     let mut args: Vec<Value> = vec![wanted.projector.as_str().into(), wanted.key.as_str().into()];
     args.extend(values);

@@ -16,7 +16,7 @@ pub(crate) struct Due {
     pub(crate) redrive_horizon: Timestamp,
 }
 
-/// Written so that each of its four ranges is one of the index.
+/// Of one key: of all keys each of its four ranges must be looked for by itself, see [`due`].
 const IS_DUE: &str = "((state = 0 AND (next_attempt_at <= ? OR next_attempt_at > ?)) \
      OR (state = 2 AND (next_attempt_at <= ? OR next_attempt_at > ?)))";
 
@@ -29,9 +29,25 @@ impl Due {
 
 /// Keys whose next try is due, the longest waiting first.
 pub(crate) async fn due(conn: &mut Conn<'_>, owner: Owner<'_>, due: Due, limit: usize) -> Result<Vec<String>> {
-    let sql = format!("SELECT event_key FROM parked_key WHERE {OWNED} AND {IS_DUE} ORDER BY next_attempt_at LIMIT ?");
-    let mut args = owner.args(due.args());
-    args.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
+    let limit = Value::from(i64::try_from(limit).unwrap_or(i64::MAX));
+    let ranges = [
+        (State::Retrying, "<=", due.now),
+        (State::Retrying, ">", due.horizon),
+        (State::Redriving, "<=", due.now),
+        (State::Redriving, ">", due.redrive_horizon),
+    ];
+    // Each is a stretch of the index: together they would be a look at all that is parked.
+    let ranges = ranges.map(|(state, compares, bound)| {
+        let sql = format!(
+            "SELECT * FROM (SELECT event_key, next_attempt_at FROM parked_key \
+             WHERE {OWNED} AND state = {} AND next_attempt_at {compares} ? ORDER BY next_attempt_at LIMIT ?) AS stretch",
+            state.code()
+        );
+        (sql, owner.args([bound.0.into(), limit.clone()]))
+    });
+    let (texts, args): (Vec<_>, Vec<_>) = ranges.into_iter().unzip();
+    let sql = format!("SELECT event_key FROM ({}) AS due ORDER BY next_attempt_at LIMIT ?", texts.join(" UNION ALL "));
+    let args = args.into_iter().flatten().chain([limit]).collect();
     conn.fetch("looking for due keys", sql, args).await?.iter().map(|row| row.text(0)).collect()
 }
 

@@ -64,18 +64,20 @@ impl ParkedKey {
 
 /// How many events wait under `parked_key k`.
 pub(super) fn count_waiting(engine: Engine) -> String {
-    let by_key = engine.by_primary_key();
+    // Without a look at the events themselves, which may be large.
+    let by_key = engine.by_index("parked_event_key");
     format!(
         "(SELECT COUNT(*) FROM parked_event e {by_key} \
          WHERE e.projector = k.projector AND e.part = k.part AND e.event_key = k.event_key)"
     )
 }
 
-/// Keys `k` with their heads `h`.
-pub(super) fn keys(engine: Engine) -> String {
+/// Keys `k` with their heads `h`, for this filter.
+pub(super) fn keys(engine: Engine, filter: &Filter) -> String {
     let by_key = engine.by_primary_key();
+    let by_name = if filter.names_one() { engine.by_index("parked_key_key") } else { String::new() };
     format!(
-        "parked_key k LEFT JOIN parked_event h {by_key} \
+        "parked_key k {by_name} LEFT JOIN parked_event h {by_key} \
          ON h.projector = k.projector AND h.part = k.part AND h.event_key = k.event_key AND h.log_offset = \
          (SELECT MIN(e.log_offset) FROM parked_event e {by_key} \
          WHERE e.projector = k.projector AND e.part = k.part AND e.event_key = k.event_key)"
@@ -98,7 +100,7 @@ pub async fn list(mut conn: Conn<'_>, filter: &Filter, after: Option<&Mark>, lim
         let projector = Value::from(projector.as_str());
         args.extend([at.clone(), at, projector.clone(), projector, part.clone(), part, key.as_str().into()]);
     }
-    let (keys, count_waiting) = (keys(conn.engine()), count_waiting(conn.engine()));
+    let (keys, count_waiting) = (keys(conn.engine(), filter), count_waiting(conn.engine()));
     let sql = format!(
         "SELECT k.projector, k.part, k.event_key, k.state, k.attempts, k.next_attempt_at, k.error, k.parked_at, \
          k.died_at, h.event_id, h.event_type, {count_waiting} FROM {keys} WHERE {condition} ORDER BY {ORDER} LIMIT ?"
@@ -163,8 +165,9 @@ pub async fn events(
 ) -> Result<(Vec<WaitingEvent>, bool)> {
     let projector = generation::meant(&mut conn, projector).await?;
     let sql = format!(
-        "SELECT {EVENT_COLUMNS} FROM parked_event WHERE projector = ? AND event_key = ? \
-         AND (part > ? OR (part = ? AND log_offset > ?)) ORDER BY part, log_offset LIMIT ?"
+        "SELECT {EVENT_COLUMNS} FROM parked_event {} WHERE projector = ? AND event_key = ? \
+         AND part >= ? AND (part > ? OR log_offset > ?) ORDER BY part, log_offset LIMIT ?",
+        conn.engine().by_index("parked_event_key")
     );
     let (part, offset) = after.map_or((String::new(), -1), |(part, offset)| (part.to_string(), offset.0));
     let rows_max = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);

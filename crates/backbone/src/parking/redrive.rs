@@ -103,7 +103,7 @@ pub async fn plan(mut conn: Conn<'_>, wanted: &Redrive) -> Result<Result<Plan, R
     let wanted = &wanted.meant(&mut conn).await?;
     let keys = candidates(&mut conn, wanted).await?;
     match scheduled(keys, wanted) {
-        Ok(plan) => Ok(Ok(Plan { left: left(&mut conn, wanted, &plan).await?, ..plan })),
+        Ok(plan) => Ok(Ok(Plan { left: left(&mut conn, wanted, plan.count).await?, ..plan })),
         Err(refusal) => Ok(Err(refusal)),
     }
 }
@@ -134,16 +134,21 @@ async fn try_redrive(
     key: Option<&IdempotencyKey>,
     at: Timestamp,
 ) -> Result<Result<Plan, Refusal>> {
+    // Choosing may take long where much is parked: nobody who writes waits for it.
+    let mut look = db.read().await?;
+    let wanted = &wanted.meant(&mut look.conn()).await?;
+    let candidates = candidates(&mut look.conn(), wanted).await?;
+    let left = left(&mut look.conn(), wanted, candidates.len()).await?;
+    look.rollback().await?;
+
     let mut tx = db.write(Durability::Full).await?;
     let mut conn = tx.conn();
     if let Some(answered) = once::answered(&mut conn, key).await? {
         return tx.rollback().await.map(|()| answered);
     }
-    let wanted = &wanted.meant(&mut conn).await?;
-    let candidates = candidates(&mut conn, wanted).await?;
     let (keys, attempts) = kept(&mut conn, candidates, wanted).await?;
     let plan = match scheduled(keys, wanted) {
-        Ok(plan) => Plan { left: left(&mut conn, wanted, &plan).await?, ..plan },
+        Ok(plan) => Plan { left, ..plan },
         Err(refusal) => return once::refused(tx, key, refusal, at).await,
     };
     make_due(&mut conn, &plan, &attempts, wanted.events_per_second, at).await?;
@@ -170,10 +175,15 @@ async fn try_redrive(
     Ok(Ok(plan))
 }
 
+/// Whether keys that are being redriven are passed over.
+fn passes_over(wanted: &Redrive) -> bool {
+    wanted.filter.state.is_none() && !wanted.filter.names_one()
+}
+
 /// The condition of a redrive on `parked_key k` with its head.
 fn condition(wanted: &Redrive) -> (String, Vec<Value>) {
     let (mut condition, mut args) = wanted.filter.condition();
-    if wanted.filter.state.is_none() && !wanted.filter.names_one() {
+    if passes_over(wanted) {
         condition.push_str(" AND k.state <> 2");
     }
     if let Some(Shown { until, .. }) = wanted.shown {
@@ -191,7 +201,7 @@ async fn candidates(conn: &mut Conn<'_>, wanted: &Redrive) -> Result<Vec<Planned
         "SELECT k.projector, k.part, k.event_key, k.state, {}, k.parked_at, k.died_at FROM {} WHERE {condition} \
          ORDER BY {} LIMIT ?",
         look::count_waiting(engine),
-        look::keys(engine),
+        look::keys(engine, &wanted.filter),
         look::ORDER
     );
     args.push((REDRIVE_KEYS_MAX as i64).into());
@@ -215,16 +225,16 @@ fn since(parked_at: i64, died_at: Option<i64>) -> Timestamp {
     Timestamp(died_at.map_or(parked_at, |died_at| died_at.max(parked_at)))
 }
 
-/// How many keys match beyond those of the plan.
-async fn left(conn: &mut Conn<'_>, wanted: &Redrive, plan: &Plan) -> Result<u64> {
-    if plan.count < REDRIVE_KEYS_MAX {
+/// How many keys match beyond the `chosen` ones.
+async fn left(conn: &mut Conn<'_>, wanted: &Redrive, chosen: usize) -> Result<u64> {
+    if chosen < REDRIVE_KEYS_MAX {
         return Ok(0);
     }
     let (condition, args) = condition(wanted);
-    let sql = format!("SELECT COUNT(*) FROM {} WHERE {condition}", look::keys(conn.engine()));
+    let sql = format!("SELECT COUNT(*) FROM {} WHERE {condition}", look::keys(conn.engine(), &wanted.filter));
     let row = conn.fetch_optional("counting keys to redrive", sql, args).await?;
     let all = row.map_or(Ok(0), |row| row.int(0))?;
-    Ok(u64::try_from(all).unwrap_or_default().saturating_sub(plan.count as u64))
+    Ok(u64::try_from(all).unwrap_or_default().saturating_sub(chosen as u64))
 }
 
 type Place = (String, Part, String);
@@ -260,7 +270,8 @@ async fn kept(
     for mut key in candidates {
         let place: Place = (key.projector.clone(), key.part.clone(), key.key.clone());
         let Some((state, since, attempts, next)) = found.get(&place) else { continue };
-        let is_other = wanted.filter.state.is_some_and(|asked| asked != *state);
+        let is_redriven = passes_over(wanted) && *state == State::Redriving;
+        let is_other = is_redriven || wanted.filter.state.is_some_and(|asked| asked != *state);
         if is_other || wanted.shown.is_some_and(|shown| *since > shown.until) {
             continue;
         }

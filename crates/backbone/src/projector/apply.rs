@@ -21,6 +21,16 @@ pub(super) struct Applied {
     pub(super) events: Vec<Recorded>,
     /// The keys behind which others were appended, since they were parked already.
     pub(super) behind: HashSet<String>,
+    /// What was parked, to be told once that is committed.
+    pub(super) parked: Vec<Parked>,
+}
+
+/// An event that could not be applied, whose key is parked.
+#[derive(Debug)]
+pub(super) struct Parked {
+    failed: Recorded,
+    error: String,
+    is_dead: bool,
 }
 
 /// Longer than any time for which a redriven key is made to wait.
@@ -57,7 +67,7 @@ impl Applier<'_> {
         let behind = parking::parked_among(conn, self.owner(), keys).await?;
         let mut parked = behind.clone();
         let mut left = vec![Cow::Borrowed(events)];
-        let mut applied = Vec::with_capacity(events.len());
+        let (mut applied, mut failures) = (Vec::with_capacity(events.len()), Vec::new());
         while let Some(part) = left.pop() {
             let ready = if parked.is_empty() { part } else { self.append_parked(conn, &part, &parked).await?.into() };
             if ready.is_empty() {
@@ -68,7 +78,7 @@ impl Applier<'_> {
                 continue;
             };
             if let [failed] = &*ready {
-                self.park(conn, failed, &error).await?;
+                failures.push(self.park(conn, failed, error).await?);
                 parked.insert(failed.event.key.clone());
             } else {
                 let (first, second) = ready.split_at(ready.len() / 2);
@@ -76,7 +86,7 @@ impl Applier<'_> {
                 left.push(first.to_vec().into());
             }
         }
-        Ok(Applied { events: applied, behind })
+        Ok(Applied { events: applied, behind, parked: failures })
     }
 
     /// Tries a batch inside a savepoint. The inner error is an event's own, and nothing of the
@@ -127,12 +137,13 @@ impl Applier<'_> {
     ) -> Result<Applied> {
         let keys = std::iter::once(failed.event.key.as_str());
         let behind = parking::parked_among(conn, self.owner(), keys).await?;
+        let mut parked = Vec::new();
         if behind.is_empty() {
-            self.park(conn, failed, &Error::chain(error)).await?;
+            parked.push(self.park(conn, failed, Error::chain(error)).await?);
         } else {
             parking::append(conn, self.owner(), std::slice::from_ref(failed)).await?;
         }
-        Ok(Applied { events: Vec::new(), behind })
+        Ok(Applied { events: Vec::new(), behind, parked })
     }
 
     /// Tells the projector of a committed batch. Whatever it does then, the batch is committed.
@@ -149,28 +160,34 @@ impl Applier<'_> {
         tracing::error!(projector = &*self.lineage.identity, error = failed, "a projector failed after its commit");
     }
 
-    async fn park(&self, conn: &mut Conn<'_>, failed: &Recorded, error: &str) -> Result<()> {
+    async fn park(&self, conn: &mut Conn<'_>, failed: &Recorded, error: String) -> Result<Parked> {
         let now = self.clock.now();
         let next = self.gaps.after(1).map(|gap| later(now, gap));
-        parking::park(conn, self.owner(), failed, error, now, next).await?;
-        tracing::warn!(
-            projector = &*self.lineage.identity,
-            key = failed.event.key,
-            event_id = %failed.event.id,
-            event_type = failed.event.event_type,
-            request_id = failed.event.metadata.request_id,
-            traceparent = failed.event.metadata.traceparent,
-            error,
-            "an event could not be applied; its key is parked"
-        );
-        if self.lineage.is_live() {
-            trace::failed(self.projector.name(), self.part, failed, error);
+        parking::park(conn, self.owner(), failed, &error, now, next).await?;
+        Ok(Parked { failed: failed.clone(), error, is_dead: next.is_none() })
+    }
+
+    /// Tells what was parked, after the commit: while commits fail the same is parked again and again.
+    pub(super) fn tell_parked(&self, parked: &[Parked]) {
+        for Parked { failed, error, is_dead } in parked {
+            tracing::warn!(
+                projector = &*self.lineage.identity,
+                key = failed.event.key,
+                event_id = %failed.event.id,
+                event_type = failed.event.event_type,
+                request_id = failed.event.metadata.request_id,
+                traceparent = failed.event.metadata.traceparent,
+                error,
+                "an event could not be applied; its key is parked"
+            );
+            if self.lineage.is_live() {
+                trace::failed(self.projector.name(), self.part, failed, error);
+            }
+            telemetry::key_parked(self.lineage.label());
+            if *is_dead {
+                telemetry::key_dead(self.lineage.label());
+            }
         }
-        telemetry::key_parked(self.lineage.label());
-        if next.is_none() {
-            telemetry::key_dead(self.lineage.label());
-        }
-        Ok(())
     }
 }
 

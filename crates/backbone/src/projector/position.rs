@@ -69,7 +69,9 @@ impl Place {
 
 /// Every place of one projector.
 pub(super) async fn places(conn: &mut Conn<'_>, projector: &str) -> Result<Vec<Place>> {
-    let sql = "SELECT part, log_offset, clear_to FROM projector_position WHERE projector = ? ORDER BY part";
+    // What was noted of another position says nothing of this one.
+    let sql = "SELECT part, log_offset, CASE WHEN clear_from = log_offset THEN clear_to END \
+               FROM projector_position WHERE projector = ? ORDER BY part";
     let rows = conn.fetch("reading the places of a projector", sql, vec![projector.into()]).await?;
     rows.iter()
         .map(|row| {
@@ -96,8 +98,9 @@ pub(super) async fn reached_in(conn: &mut Conn<'_>, projector: &str, part: &Part
 
 /// Notes that the log holds no event behind a place up to `clear`, unless it has been left since.
 pub(super) async fn note_clear(conn: &mut Conn<'_>, projector: &str, place: &Place, clear: Offset) -> Result<()> {
-    let sql = "UPDATE projector_position SET clear_to = ? \
-               WHERE projector = ? AND part = ? AND log_offset = ? AND COALESCE(clear_to, log_offset) < ?";
+    let sql = "UPDATE projector_position SET clear_from = log_offset, clear_to = ? \
+               WHERE projector = ? AND part = ? AND log_offset = ? \
+               AND (clear_from IS NULL OR clear_from <> log_offset OR clear_to < ?)";
     let (part, offset) = (place.part.to_string(), place.offset.0);
     let args = vec![clear.0.into(), projector.into(), part.into(), offset.into(), clear.0.into()];
     conn.execute("noting up to where the log is clear", sql, args).await.map(drop)
@@ -128,7 +131,7 @@ pub(super) async fn remove(conn: &mut Conn<'_>, projector: &str) -> Result<()> {
 
 /// Sets the position of a projector, whatever it was.
 pub(super) async fn set(conn: &mut Conn<'_>, projector: &str, part: &Part, to: Offset, at: Timestamp) -> Result<()> {
-    let upsert = conn.engine().on_conflict("projector, part", "log_offset = ?, updated_at = ?, clear_to = NULL");
+    let upsert = conn.engine().on_conflict("projector, part", "log_offset = ?, updated_at = ?");
     let sql =
         format!("INSERT INTO projector_position (projector, part, log_offset, updated_at) VALUES (?,?,?,?) {upsert}");
     let args = vec![projector.into(), part.to_string().into(), to.0.into(), at.0.into(), to.0.into(), at.0.into()];

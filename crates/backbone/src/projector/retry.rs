@@ -138,12 +138,13 @@ impl Retry<'_> {
                 trail::note_late(&mut conn, applier.owner(), &events[..applied], now).await?;
             }
         }
+        let mut death = None;
         if let Some(error) = failure {
             // A later event that fails becomes the head with its first failure; the head itself adds to its own.
             let failed = if applied > 0 { 1 } else { attempts + 1 };
-            self.note(&mut conn, waiting.state, failed, &error).await?;
+            death = self.note(&mut conn, waiting.state, failed, error).await?;
         }
-        self.commit(tx).await?;
+        self.commit(tx, death).await?;
         trace::applied(applier.projector.name(), &[(applier.part, &events[..applied])], started);
         if waiting.state == State::Redriving {
             telemetry::events_redriven(applier.lineage.label(), applied);
@@ -165,36 +166,40 @@ impl Retry<'_> {
         else {
             return Ok(());
         };
-        self.note(&mut conn, waiting.state, waiting.attempts + 1, &Error::chain(error)).await?;
-        self.commit(tx).await
+        let death = self.note(&mut conn, waiting.state, waiting.attempts + 1, Error::chain(error)).await?;
+        self.commit(tx, death).await
     }
 
-    /// Notes a failed try of the head. What an operator let be tried is dead at once.
-    async fn note(&self, conn: &mut Conn<'_>, state: State, failed: u32, error: &str) -> Result<()> {
+    /// Notes a failed try of the head; answers whether it has killed the key. What an operator let be tried is dead
+    /// at once.
+    async fn note(&self, conn: &mut Conn<'_>, state: State, failed: u32, error: String) -> Result<Option<Death>> {
         let (key, now) = (self.key, self.applier.clock.now());
         let is_redriven = state == State::Redriving;
         let gap = if is_redriven { None } else { self.applier.gaps.after(failed) };
         let next = gap.map(|gap| later(now, gap));
-        parking::note_failure(conn, self.applier.owner(), key, failed, error, now, next).await?;
-        if next.is_none() {
+        parking::note_failure(conn, self.applier.owner(), key, failed, &error, now, next).await?;
+        let why = if is_redriven { "it was redriven and failed again" } else { "its attempts are spent" };
+        Ok(next.is_none().then_some(Death { attempts: failed, error, why }))
+    }
+
+    /// Commits, and tells only then what it was that was committed.
+    async fn commit(&self, mut tx: Tx, death: Option<Death>) -> Result<()> {
+        position::hold_at(&mut tx.conn(), &self.applier.lineage.identity, self.applier.part, self.at).await?;
+        tx.commit().await?;
+        if let Some(Death { attempts, error, why }) = death {
             telemetry::key_dead(self.applier.lineage.label());
-            let why = if is_redriven { "it was redriven and failed again" } else { "its attempts are spent" };
-            tracing::error!(
-                projector = &*self.applier.lineage.identity,
-                key,
-                attempts = failed,
-                error,
-                why,
-                "a key is dead"
-            );
+            let (projector, key) = (&*self.applier.lineage.identity, self.key);
+            tracing::error!(projector, key, attempts, error, why, "a key is dead");
         }
         Ok(())
     }
+}
 
-    async fn commit(&self, mut tx: Tx) -> Result<()> {
-        position::hold_at(&mut tx.conn(), &self.applier.lineage.identity, self.applier.part, self.at).await?;
-        tx.commit().await
-    }
+/// A try has killed a key.
+struct Death {
+    attempts: u32,
+    error: String,
+    why: &'static str,
 }
 
 /// The time that so many events are to take.

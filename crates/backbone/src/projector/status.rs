@@ -93,19 +93,39 @@ impl LiveParts {
 
 /// What the tasks of each generation of a projector tell, by identity. Cheap to clone; clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tasks(Arc<Mutex<BTreeMap<String, LiveParts>>>);
+pub(super) struct Tasks(Arc<Mutex<Generations>>);
+
+#[derive(Debug, Default)]
+struct Generations {
+    parts: BTreeMap<String, LiveParts>,
+    /// The identity of the one that readers are given; nothing before it runs here.
+    live: Option<String>,
+}
 
 impl Tasks {
     /// Where the tasks of one generation tell what they do.
     pub(super) fn of(&self, identity: &str) -> LiveParts {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.entry(identity.to_owned()).or_default().clone()
+        tasks.parts.entry(identity.to_owned()).or_default().clone()
     }
 
-    /// All generations in one.
-    fn together(&self) -> Live {
+    /// Which of them readers are given.
+    pub(super) fn set_live(&self, identity: &str) {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tasks.live.as_deref() != Some(identity) {
+            tasks.live = Some(identity.to_owned());
+        }
+    }
+
+    /// What the generation does that readers are given; and the others, once there was one.
+    fn states(&self) -> (State, Option<State>) {
         let tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.values().map(LiveParts::together).max_by_key(|live| live.state.urgency()).unwrap_or_default()
+        let (live, others): (Vec<_>, Vec<_>) =
+            tasks.parts.iter().partition(|(identity, _)| Some(*identity) == tasks.live.as_ref());
+        let together = |parts: Vec<(&String, &LiveParts)>| {
+            parts.into_iter().map(|(_, parts)| parts.together().state).max_by_key(|state| state.urgency())
+        };
+        (together(live).unwrap_or_default(), together(others))
     }
 }
 
@@ -255,12 +275,13 @@ impl Handle {
         let mut statuses = Vec::with_capacity(places.len());
         for (identity, places) in places {
             let is_built = built.contains(&identity);
-            let (name, generation) = Generation::of(&identity);
-            let is_live = !is_built && live(name) == generation;
+            let name = plain(&identity);
+            // What is not being built any more and is not read is being removed, a replay too.
+            let is_live = !is_built && live(name).identity(name) == identity;
             if !is_live && !is_built {
                 continue;
             }
-            let told = registered.get(plain(&identity)).map(|known| known.tasks.of(&identity).together());
+            let told = registered.get(name).map(|known| known.tasks.of(&identity).together());
             let name = if is_live { name.to_owned() } else { identity.clone() };
             let status = self.status(identity, places.into_iter().collect(), told).await?;
             statuses.push(Status { name, is_live, ..status });
@@ -307,7 +328,11 @@ impl Handle {
         let (now, unrelayed) = (self.clock.now(), self.log.unrelayed_since());
         self.told.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|told| told.publish(now, unrelayed));
         for (name, Registered { tasks, .. }) in &*self.registered.lock().unwrap_or_else(PoisonError::into_inner) {
-            telemetry::projector_state(name, tasks.together().state.name(), &State::NAMES);
+            let (live, built) = tasks.states();
+            telemetry::projector_state(name, live.name(), &State::NAMES);
+            if let Some(built) = built {
+                telemetry::projector_state(&format!("{name}@next"), built.name(), &State::NAMES);
+            }
         }
     }
 
@@ -446,5 +471,24 @@ impl Status {
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_what_is_built_is_not_that_of_what_is_read() {
+        let (tasks, part) = (Tasks::default(), Part::outbox());
+        assert_eq!(tasks.states(), (State::Waiting, None));
+        tasks.set_live("p");
+        tasks.of("p").set(&part, Live { state: State::Running, detail: None });
+        assert_eq!(tasks.states(), (State::Running, None));
+        tasks.of("p@2").set(&part, Live { state: State::Stopped, detail: None });
+        assert_eq!(tasks.states(), (State::Running, Some(State::Stopped)));
+        tasks.set_live("p@2");
+        tasks.of("p").remove(&part);
+        assert_eq!(tasks.states(), (State::Stopped, Some(State::Waiting)));
     }
 }

@@ -128,6 +128,7 @@ impl Supervisor {
             let lineage = if rebuild.wish.in_place { lineage.called(&rebuild.identity()) } else { lineage };
             self.begin(lineage, Some(rebuild), shutdown)?;
         }
+        self.tasks.set_live(&live);
         for (name, Running { lineage, pace, .. }) in &self.running {
             lineage.set_live(*name == live);
             match building.filter(|_| *name != live) {

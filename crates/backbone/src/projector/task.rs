@@ -487,19 +487,17 @@ impl Task {
         self.is_lot_empty = false;
         let mut tx = self.plan.db.write(Durability::Rebuildable).await?;
         // A row whose very type cannot be told may be anybody's.
-        if row.event_type.is_empty() || self.plan.projector.event_types().contains(&row.event_type.as_str()) {
+        let is_mine = row.event_type.is_empty() || self.plan.projector.event_types().contains(&row.event_type.as_str());
+        if is_mine {
             parking::park_malformed(&mut tx.conn(), self.owner(), row, self.plan.clock.now()).await?;
-            telemetry::key_parked(self.label());
-            telemetry::key_dead(self.label());
-            tracing::error!(
-                projector = self.identity(),
-                offset = row.offset.0,
-                key = row.key,
-                error = row.reason,
-                "a row of the outbox is no event; its key is dead"
-            );
         }
         self.commit(tx, at, row.offset, None).await?;
+        if is_mine {
+            telemetry::key_parked(self.label());
+            telemetry::key_dead(self.label());
+            let (projector, offset, key, error) = (self.identity(), row.offset.0, &row.key, &row.reason);
+            tracing::error!(projector, offset, key, error, "a row of the log is no event; its key is dead");
+        }
         Ok(Step::Done)
     }
 
@@ -518,6 +516,7 @@ impl Task {
         fail::fail_point!("projector-before-commit", |_| std::process::abort());
         tx.commit().await?;
         fail::fail_point!("projector-after-commit", |_| std::process::abort());
+        self.applier().tell_parked(applied.map_or(&[], |applied| &applied.parked));
         self.is_alone = false;
         self.passed(to, now);
         Ok(())

@@ -1,5 +1,6 @@
 //! Projectors as consumer groups on a real Kafka.
 
+mod alike;
 mod broker;
 mod history;
 mod joint;

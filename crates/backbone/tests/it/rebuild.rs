@@ -433,6 +433,15 @@ async fn what_differs_from_facts_is_not_given_to_readers_unless_forced(engine: E
     let failed = until(&rebuilds, State::Failed).await;
     assert_eq!(failed.report, "1 lamps differ");
     assert_eq!(lamps.shown().await.0, 1);
+    // What was forced and held up before readers were given it is checked again when it goes on.
+    let held = projection.check_gate.lock().await;
+    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    until(&rebuilds, State::Checking).await;
+    rebuilds.switch(NAME, true, &actor()).await.unwrap();
+    assert!(rebuilds.pause(NAME, &actor()).await.unwrap().is_paused);
+    drop(held);
+    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    until(&rebuilds, State::Failed).await;
     rebuilds.switch(NAME, true, &actor()).await.unwrap();
     until(&rebuilds, State::Done).await;
     assert_eq!(lamps.shown().await.0, 2);
@@ -466,8 +475,15 @@ async fn a_replay_in_place_applies_what_was_missed_and_nothing_twice(engine: Eng
     assert_eq!((replay.is_replay, replay.is_live, replay.state), (true, false, journey::State::Applied));
     let took = (replayed.finished_at.unwrap().0 - replayed.started_at.0).max(1).unsigned_abs();
     assert_eq!((replay.at, replay.resolution), (replayed.finished_at, Some(Duration::from_millis(took))));
+    let handle = running.handle.clone();
     running.stop().await;
     assert!(lamps.shown().await.1["lamp 5"] >= 3, "{before:?}");
+    // A moment before its end it is no rebuild's any more, and never the one that readers are given.
+    let replay = "INSERT INTO projector_position (projector, part, log_offset, updated_at) \
+                  VALUES ('lamps@replay', 'switch/0', 1, 1)";
+    lamps.world.execute(replay).await;
+    let names: Vec<String> = handle.statuses().await.unwrap().into_iter().map(|status| status.identity).collect();
+    assert_eq!(names, ["lamps"]);
     let odd = "SELECT COUNT(*) FROM lamp_view WHERE effects <> version OR generation <> 1";
     assert_eq!(lamps.world.count(odd).await, 0);
 }

@@ -178,13 +178,15 @@ async fn start(rebuilds: &Rebuilds, arguments: &StartArgs) -> Result<(Rebuild, b
 fn as_table(views: &[RebuildView]) -> String {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let row = |view: &RebuildView| {
-        let state = if view.paused { format!("{}, paused", view.state) } else { view.state.to_owned() };
+        let told = [(view.paused, ", paused"), (view.forced, ", forced")];
+        let told: String = told.iter().filter(|(is_so, _)| *is_so).map(|(_, told)| *told).collect();
+        let state = format!("{}{told}", view.state);
         [
             view.projector.clone(),
             view.generation.to_string(),
             state,
             or_dash(view.source.map(str::to_owned)),
-            format!("{:.1} %", view.progress * 100.0),
+            or_dash(view.progress.map(|progress| format!("{:.1} %", progress * 100.0))),
             format!("{} of {}", view.events_done, view.events_to_do),
             or_dash(view.seed_rows.map(|rows| format!("{} of {rows}", view.seeded))),
             or_dash(view.remaining_ms.map(|remaining| format!("{} s", (remaining + 999) / 1_000))),

@@ -41,6 +41,14 @@ impl Hand {
         }
     }
 
+    /// Sixteen bytes that no other row has, as an expression.
+    pub(crate) fn random_id(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "randomblob(16)",
+            Self::Mysql(_) => "RANDOM_BYTES(16)",
+        }
+    }
+
     /// Lets the database refuse new rows of a table for which a condition on `NEW` holds.
     pub(crate) async fn refuse(&mut self, table: &str, condition: &str) {
         let trigger = format!("CREATE TRIGGER refuse BEFORE INSERT ON {table}");

@@ -1,9 +1,9 @@
 //! Guarantee 4: every effect of an event happens once, whatever is restarted, republished or replayed.
 
 use futures::future::join_all;
-use tidings_testkit::World;
+use tidings_testkit::{Kind, World, on_every_world};
 
-use crate::{database::Hand, embedded};
+use crate::{database::Hand, embedded, world_on};
 
 const USERS: u64 = 12;
 
@@ -50,18 +50,23 @@ async fn a_whole_replay_from_the_beginning_changes_nothing() {
     }
 }
 
-#[tokio::test]
-async fn events_that_are_published_again_have_no_second_effect() {
-    let world = embedded(&[]).await;
+on_every_world!(events_that_are_published_again_have_no_second_effect);
+
+async fn events_that_are_published_again_have_no_second_effect(kind: Kind) {
+    let world = world_on(kind, &[]).await;
     lively_graph(&world).await;
     let before = derived(&world).await;
     // New offsets and ids, so that only the version tells that they are known; beside a running server.
-    let again = "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key,
+    let mut hand = Hand::in_database_of(&world).await;
+    let again = format!(
+        "INSERT INTO outbox (event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key,
                                      version, occurred_at, payload, metadata)
-                 SELECT randomblob(16), event_type, schema_version, aggregate_type, aggregate_id, event_key,
+                 SELECT {}, event_type, schema_version, aggregate_type, aggregate_id, event_key,
                         version, occurred_at, payload, metadata
-                 FROM outbox WHERE aggregate_type = 'relation' ORDER BY seq";
-    let repeated = Hand::in_database_of(&world).await.run(again).await;
+                 FROM outbox WHERE aggregate_type = 'relation' ORDER BY seq",
+        hand.random_id()
+    );
+    let repeated = hand.run(again).await;
     assert!(repeated > 50, "{repeated}");
     world.drain().await;
     assert_eq!(derived(&world).await, before);

@@ -45,6 +45,15 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     assert_eq!((&would["generation"], &would["state"]), (&json!(2), &json!("wished")));
     assert_eq!(admin.read("/v1/admin/rebuilds").await["items"], json!([]), "it was only said");
 
+    // What was given up is not done, and a place that the log has not come to is none to begin at.
+    let late = world.output(&["rebuild", "start", "relation", "--from", "2100-01-01T00:00:00Z"]).await;
+    assert!(String::from_utf8_lossy(&late.stderr).contains("yet to come"), "{late:?}");
+    world.run(&["rebuild", "start", "relation", "--hold"]).await;
+    until(&world, "ready").await;
+    world.run(&["rebuild", "cancel", "relation", "--yes"]).await;
+    let cancelled = until(&world, "cancelled").await;
+    assert_eq!((&cancelled["progress"], &cancelled["forced"]), (&Value::Null, &json!(false)));
+
     world.run(&["rebuild", "start", "relation", "--hold", "--events-per-second", "100000"]).await;
     let twice = world.output(&["rebuild", "start", "relation"]).await;
     assert!(!twice.status.success());
@@ -56,7 +65,7 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     let lag: Value = serde_json::from_str(&world.run(&["lag", "--json"]).await).unwrap();
     let projectors = lag["projectors"].as_array().unwrap();
     let names: Vec<_> = projectors.iter().map(|projector| projector["projector"].as_str().unwrap()).collect();
-    assert_eq!(names, ["relation", "relation@2"]);
+    assert_eq!(names, ["relation", "relation@3"]);
     world.drain().await;
 
     // Nobody is there to be asked here.
@@ -77,6 +86,6 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
 
     let items = admin.read("/v1/admin/audit").await["items"].take();
     let told: Vec<_> = items.as_array().unwrap().iter().map(|item| item["action"].as_str().unwrap()).collect();
-    assert_eq!(told, ["rebuild.switch", "rebuild.start"]);
+    assert_eq!(told, ["rebuild.switch", "rebuild.start", "rebuild.cancel", "rebuild.start"]);
     assert!(items[1]["actor"].as_str().unwrap().starts_with("cli:"), "{items}");
 }

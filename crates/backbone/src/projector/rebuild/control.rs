@@ -218,13 +218,14 @@ impl Rebuilds {
         Ok(())
     }
 
-    /// Holds a rebuild up, until [`Rebuilds::resume`].
+    /// Holds a rebuild up, until [`Rebuilds::resume`]. It is checked again then, though the switch was forced before.
     ///
     /// # Errors
     /// [`Error::Rebuild`] when none is under way that could be held up.
     pub async fn pause(&self, projector: &str, actor: &Actor) -> Result<Rebuild> {
         let pause = |rebuild: &Rebuild| match rebuild.state.can_pause() {
-            true => Ok(vec![("is_paused", 1.into())]),
+            // What was forced was so as it stood then.
+            true => Ok(vec![("is_paused", 1.into()), ("is_forced", 0.into())]),
             false => Err(Refusal::NotIn(rebuild.state)),
         };
         self.change(projector, ("rebuild.pause", actor), pause).await
@@ -242,7 +243,7 @@ impl Rebuilds {
             }
             if rebuild.state == State::Failed {
                 let state = if rebuild.noted.parts.is_empty() { State::Wished } else { State::Applying };
-                columns.extend([("state", state.name().into()), ("report", "".into())]);
+                columns.extend([("state", state.name().into()), ("report", "".into()), ("is_forced", 0.into())]);
             }
             Ok(columns)
         };
