@@ -176,6 +176,10 @@ pub const RETENTION_BATCH_ROWS_MAX: usize = 5_000;
 pub const SQLITE_READERS_MAX: u32 = 4;
 /// How long a statement waits for another process that is writing.
 pub const SQLITE_BUSY_TIME_MAX: Duration = Duration::from_secs(5);
+/// Pause between two tries to begin while another process writes.
+pub const SQLITE_TURN_LOOK_GAP: Duration = Duration::from_millis(1);
+/// Pause before a transaction while another process waits to write: some of its tries.
+pub const SQLITE_TURN_GAP: Duration = Duration::from_millis(5);
 /// Pause before a file that another process was making ready is opened again.
 pub const SQLITE_OPEN_GAP: Duration = Duration::from_millis(10);
 /// Pages of the write-ahead log that wait to be moved into the database: 16 MiB.

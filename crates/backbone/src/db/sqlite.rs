@@ -1,5 +1,6 @@
 //! SQLite: one writer at a time, many readers, write-ahead log.
 
+mod turnstile;
 mod writer;
 
 use std::{path::Path, sync::Arc};

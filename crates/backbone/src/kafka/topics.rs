@@ -26,7 +26,7 @@ pub enum Purpose {
 /// depends on their number, so it must never change while there are events.
 ///
 /// # Errors
-/// When Kafka cannot be asked, or a topic has another number of partitions than configured.
+/// When Kafka cannot be asked or does not yet know what was made, or a topic has another number of partitions than configured.
 pub async fn ensure(options: &Options, topics: &[(String, Purpose)]) -> Result<()> {
     let admin: AdminClient<DefaultClientContext> =
         options.client().create().map_err(Error::kafka("connecting to Kafka"))?;
@@ -94,7 +94,8 @@ fn check(admin: &AdminClient<DefaultClientContext>, topics: &[(String, i32)]) ->
     Ok(())
 }
 
-/// Just after a topic was made, not every broker knows it yet.
+/// Just after a topic was made, not every broker knows it yet; a busy one takes long to. It is no other number of
+/// partitions than is wanted: whoever starts waits on.
 fn partition_count(admin: &AdminClient<DefaultClientContext>, name: &str) -> Result<i32> {
     let mut tries_left = TRIES_MAX;
     loop {
@@ -103,8 +104,14 @@ fn partition_count(admin: &AdminClient<DefaultClientContext>, name: &str) -> Res
             .fetch_metadata(Some(name), KAFKA_REQUEST_TIME_MAX)
             .map_err(Error::kafka("reading the partitions of a topic"))?;
         let found = metadata.topics().first().map_or(0, |topic| topic.partitions().len());
-        if found > 0 || tries_left == 0 {
+        if found > 0 {
             return Ok(i32::try_from(found).unwrap_or(i32::MAX));
+        }
+        if tries_left == 0 {
+            return Err(Error::TopicRefused {
+                topic: name.to_owned(),
+                code: RDKafkaErrorCode::UnknownTopicOrPartition,
+            });
         }
         tries_left -= 1;
         std::thread::sleep(TRY_GAP);

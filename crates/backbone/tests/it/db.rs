@@ -1,5 +1,13 @@
 //! What every engine must do alike, and what only a server can do to us.
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
 use tidings_backbone::{
     Conn, Db, Durability, Error,
     db::{MysqlOptions, Value},
@@ -164,6 +172,41 @@ async fn execute(db: &Db, sql: String) -> Result<u64, Error> {
     let done = tx.conn().execute("testing", sql, vec![]).await;
     tx.rollback().await.unwrap();
     done
+}
+
+/// Beside a server that writes without a pause a command gets its turn, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_writes_without_a_pause_lets_another_process_go_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tidings.db");
+    let busy = Db::open_sqlite(&file).await.unwrap();
+    let mut tx = busy.write(Durability::Rebuildable).await.unwrap();
+    tx.conn().execute("making", "CREATE TABLE n (id INTEGER PRIMARY KEY)", vec![]).await.unwrap();
+    tx.commit().await.unwrap();
+    // What a second process has: connections of its own.
+    let other = Db::open_sqlite(&file).await.unwrap();
+    let written = Arc::new(AtomicU64::new(0));
+    let writing = tokio::spawn({
+        let written = Arc::clone(&written);
+        async move {
+            loop {
+                let mut tx = busy.write(Durability::Rebuildable).await.unwrap();
+                tx.conn().execute("writing", "INSERT INTO n DEFAULT VALUES", vec![]).await.unwrap();
+                // A batch that takes its time, for which the lock is held.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                tx.commit().await.unwrap();
+                written.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let mut waited = 0;
+    for _ in 0..20 {
+        let before = written.load(Ordering::Relaxed);
+        other.write(Durability::Rebuildable).await.unwrap().commit().await.unwrap();
+        waited += written.load(Ordering::Relaxed) - before;
+    }
+    writing.abort();
+    assert!(waited < 100, "20 turns were waited for while another one had {waited}");
 }
 
 async fn a_savepoint_takes_back_what_came_after_it(engine: Engine) {

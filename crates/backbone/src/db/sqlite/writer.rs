@@ -6,10 +6,10 @@
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::{sync::OwnedMutexGuard, time::Instant};
 
-use super::{Durability, Turn};
+use super::{Durability, Turn, turnstile::Turnstile};
 use crate::{
     Error, Result,
-    limits::{SQLITE_BUSY_TIME_MAX, SQLITE_OPEN_GAP},
+    limits::{SQLITE_BUSY_TIME_MAX, SQLITE_OPEN_GAP, SQLITE_TURN_LOOK_GAP},
 };
 
 /// Page cache of the writing connection, in KiB.
@@ -19,6 +19,7 @@ const CACHE_KIB: &str = "-32768";
 #[derive(Debug)]
 pub(in crate::db) struct Writer {
     options: SqliteConnectOptions,
+    turnstile: Turnstile,
     /// `None` after it was closed, or while its state is not known.
     connection: Option<SqliteConnection>,
 }
@@ -36,7 +37,8 @@ impl Writer {
     pub(super) async fn open(options: SqliteConnectOptions) -> Result<Self> {
         let options = options.pragma("cache_size", CACHE_KIB);
         let connection = connect(&options).await?;
-        Ok(Self { options, connection: Some(connection) })
+        let turnstile = Turnstile::open(options.get_filename())?;
+        Ok(Self { options, turnstile, connection: Some(connection) })
     }
 
     pub(super) async fn close(&mut self) {
@@ -59,20 +61,29 @@ impl Writing {
             Some(connection) => connection,
             None => connect(&turn.options).await?,
         };
-        // Said each time, on the way: remembering it would be one more thing to be wrong about. IMMEDIATE takes the
-        // write lock now; a deferred transaction could fail half-way, when it is too late to wait.
-        let begin = match durability {
-            Durability::Full => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
-            Durability::Rebuildable => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
-        };
-        match sqlx::raw_sql(begin).execute(&mut connection).await {
-            Ok(_) => Ok(Self { turn, connection: Some(connection) }),
-            Err(error) => {
-                // Busy, most likely: nothing has begun, so the connection is as good as before.
-                turn.connection = Some(connection);
-                Err(Error::database("beginning to write")(error))
+        let begun = Instant::now();
+        turn.turnstile.let_others_go_before().await?;
+        let mut waiting = None;
+        loop {
+            match sqlx::raw_sql(begin(durability)).execute(&mut connection).await {
+                Ok(_) => break,
+                Err(error) => {
+                    let error = Error::database("beginning to write")(error);
+                    if !error.is_busy_in_sqlite() || begun.elapsed() >= SQLITE_BUSY_TIME_MAX {
+                        drop(waiting);
+                        // Nothing has begun, so the connection is as good as before.
+                        turn.connection = Some(connection);
+                        return Err(error);
+                    }
+                }
             }
+            if waiting.is_none() {
+                waiting = turn.turnstile.wait()?;
+            }
+            tokio::time::sleep(SQLITE_TURN_LOOK_GAP).await;
         }
+        drop(waiting);
+        Ok(Self { turn, connection: Some(connection) })
     }
 
     #[expect(clippy::expect_used, reason = "only commit, rollback and drop take the connection, and each ends this")]
@@ -98,6 +109,16 @@ impl Drop for Writing {
     /// an abandoned statement left it in; the next writer opens another.
     fn drop(&mut self) {
         drop(self.connection.take());
+    }
+}
+
+/// Said each time, on the way: remembering it would be one more thing to be wrong about. IMMEDIATE takes the write lock
+/// now; a deferred transaction could fail half-way, when it is too late to wait. SQLite itself does not wait for it:
+/// its pauses are long, so that whoever writes without one is always there before.
+fn begin(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Full => "PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+        Durability::Rebuildable => "PRAGMA busy_timeout = 0; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
     }
 }
 
