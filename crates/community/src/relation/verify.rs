@@ -11,16 +11,12 @@
 //! its fact is a suspect: when all that was on its way has been applied, [`compare_again`] looks at it
 //! alone, and if its fact has not changed since, the mirror must be at it.
 //!
-//! However many rows there are, each statement reads some [`crate::limits::VERIFY_STEP_ROWS`] of them: servers give up
-//! what takes too long.
-//!
 //! Memory: some 50 bytes for each pair with pending events and for each user in the graph.
 
 pub(super) mod pairs;
 pub(super) mod pending;
 mod report;
 pub(super) mod shards;
-mod stretches;
 pub(super) mod suspects;
 pub(super) mod users;
 

@@ -16,7 +16,6 @@ use super::{
     Kind, Report,
     pending::{Pending, PendingPair},
     shards::Shards,
-    stretches::Stretches,
     suspects::Suspects,
 };
 use crate::{
@@ -50,16 +49,19 @@ pub(in crate::relation) async fn compare(
     mut suspects: Option<&mut Suspects>,
 ) -> Result<()> {
     let of: Value = generation.0.into();
-    report.mirror_rows = count_mirror(conn, generation, shards).await?;
-    let facts = format!("SELECT COUNT(*) FROM following WHERE id > ? AND id <= ? {}", shards.within("to_user_id"));
+    let within = shards.within("to_user_id");
+    // Nothing is excluded where nothing is named: `1 = 1` begins the conditions.
+    let sql = format!("SELECT COUNT(*) FROM following WHERE 1 = 1 {within}");
+    report.facts = count(conn, sql, shards.args()).await?;
+    let sql = format!("SELECT COUNT(*) FROM follower WHERE generation = ? {within}");
+    report.mirror_rows = count(conn, sql, [vec![of.clone()], shards.args()].concat()).await?;
     let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following".to_owned(), Vec::new()).await?;
     let last = i64::try_from(last).unwrap_or(i64::MAX);
     let mut judged = HashSet::new();
     let mut without_row = 0;
     for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
-        let step: Vec<Value> = vec![start.into(), (start + VERIFY_STEP_ROWS).into()];
-        report.facts += count(conn, facts.clone(), [step.clone(), shards.args()].concat()).await?;
-        let args = [vec![of.clone()], step, shards.args()].concat();
+        let args = vec![of.clone(), start.into(), (start + VERIFY_STEP_ROWS).into()];
+        let args = [args, shards.args()].concat();
         let sql = select_unlike(&shards.within("f.to_user_id"));
         for row in conn.fetch("comparing facts with the mirror", sql, args).await? {
             let (pair, fact, found) = read(&row)?;
@@ -174,35 +176,20 @@ fn compare_row(
     }
 }
 
-async fn count_mirror(conn: &mut Conn<'_>, generation: Generation, shards: &Shards) -> Result<u64> {
-    let (mut rows, mut stretches) = (0, Stretches::of(generation));
-    while let Some(stretch) = stretches.next(conn).await? {
-        let within = shards.within("m.to_user_id");
-        let sql = format!("SELECT COUNT(*) FROM follower m WHERE {} {within}", stretch.condition("m"));
-        rows += count(conn, sql, [stretch.args(), shards.args()].concat()).await?;
-    }
-    Ok(rows)
-}
-
 /// Finds mirror rows whose pair has no fact; their number is known from the counts.
 async fn find_extra(conn: &mut Conn<'_>, generation: Generation, shards: &Shards, number: u64) -> Result<Vec<Pair>> {
-    let number = usize::try_from(number).unwrap_or(usize::MAX).min(VERIFY_SUSPECTS_MAX);
-    let (mut found, mut stretches) = (Vec::new(), Stretches::of(generation));
-    while found.len() < number {
-        let Some(stretch) = stretches.next(conn).await? else { break };
-        let sql = format!(
-            "SELECT m.from_user_id, m.to_user_id FROM follower m \
-             LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
-             WHERE {} AND f.id IS NULL {} LIMIT ?",
-            stretch.condition("m"),
-            shards.within("m.to_user_id")
-        );
-        let limit: Value = i64::try_from(number - found.len()).unwrap_or(i64::MAX).into();
-        let args = [stretch.args(), shards.args(), vec![limit]].concat();
-        let rows = conn.fetch("looking for mirror rows without facts", sql, args).await?;
-        found.extend(rows.iter().map(read_pair).collect::<Result<Vec<_>>>()?);
+    if number == 0 {
+        return Ok(Vec::new());
     }
-    Ok(found)
+    let sql = format!(
+        "SELECT m.from_user_id, m.to_user_id FROM follower m \
+         LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
+         WHERE m.generation = ? AND f.id IS NULL {} LIMIT ?",
+        shards.within("m.to_user_id")
+    );
+    let limit: Value = i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into();
+    let args = [vec![generation.0.into()], shards.args(), vec![limit]].concat();
+    conn.fetch("looking for mirror rows without facts", sql, args).await?.iter().map(read_pair).collect()
 }
 
 async fn count(conn: &mut Conn<'_>, sql: String, args: Vec<Value>) -> Result<u64> {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{Conn, Result, db::Value, projector::Generation};
-
-use super::stretches::Stretches;
-use crate::limits::VERIFY_STEP_ROWS;
+use tidings_backbone::{
+    Conn, Result,
+    db::{Row, Value},
+    projector::Generation,
+};
 
 /// How many there are.
 pub(in crate::relation) const SHARDS: i64 = 256;
@@ -62,17 +63,8 @@ pub(in crate::relation) struct Sums {
 
 /// Sums facts and mirror, in one snapshot.
 pub(in crate::relation) async fn sums(conn: &mut Conn<'_>, generation: Generation) -> Result<Sums> {
-    let (mut facts, mut mirror) = (BTreeMap::new(), BTreeMap::new());
-    let doing = "summing shards";
-    let last = conn.fetch_optional(doing, "SELECT COALESCE(MAX(id), 0) FROM following", Vec::new()).await?;
-    for start in (0..last.map_or(Ok(0), |row| row.int(0))?).step_by(VERIFY_STEP_ROWS as usize) {
-        let args = vec![start.into(), (start + VERIFY_STEP_ROWS).into()];
-        sum(conn, "following r", "r.id > ? AND r.id <= ?", args, &mut facts).await?;
-    }
-    let mut stretches = Stretches::of(generation);
-    while let Some(stretch) = stretches.next(conn).await? {
-        sum(conn, "follower r", &stretch.condition("r"), stretch.args(), &mut mirror).await?;
-    }
+    let facts = sum(conn, "following", "1 = 1", Vec::new()).await?;
+    let mirror = sum(conn, "follower", "generation = ?", vec![generation.0.into()]).await?;
     let all: BTreeMap<i64, Sum> = facts.iter().chain(&mirror).map(|(shard, sum)| (*shard, *sum)).collect();
     let differs = |shard: &i64| facts.get(shard) != mirror.get(shard);
     Ok(Sums {
@@ -82,17 +74,11 @@ pub(in crate::relation) async fn sums(conn: &mut Conn<'_>, generation: Generatio
     })
 }
 
-/// Adds the sums of some rows. A row's part of the checksum is the product of what tells the pair and what tells its state, so that what two
+/// A row's part of the checksum is the product of what tells the pair and what tells its state, so that what two
 /// rows have exchanged, or what one has too much and another too little, does not cancel out. Each number counts by
 /// its rests of two primes: those of one are the same for numbers that damage may well make of each other, such as 1
 /// and the greatest BIGINT. No product and no sum of 2^32 rows leaves a BIGINT: each factor is below 2^31.
-async fn sum(
-    conn: &mut Conn<'_>,
-    table: &str,
-    of: &str,
-    args: Vec<Value>,
-    sums: &mut BTreeMap<i64, Sum>,
-) -> Result<()> {
+async fn sum(conn: &mut Conn<'_>, table: &str, of: &str, args: Vec<Value>) -> Result<BTreeMap<i64, Sum>> {
     let (prime, other) = (2_147_483_647_i64, 2_147_483_629_i64);
     let mixed = |terms: &[(&str, [i64; 2])]| {
         let term = |(column, by): &(&str, [i64; 2])| {
@@ -116,11 +102,6 @@ async fn sum(
         "SELECT to_user_id % {SHARDS}, COUNT(*), {active}, {checksum} FROM {table} WHERE {of} \
          GROUP BY to_user_id % {SHARDS}"
     );
-    for row in conn.fetch("summing shards", sql, args).await? {
-        let sum = sums.entry(row.int(0)?).or_default();
-        sum.rows += row.int(1)?;
-        sum.active += row.int(2)?;
-        sum.checksum = sum.checksum.wrapping_add(row.int(3)?);
-    }
-    Ok(())
+    let read = |row: &Row| Ok((row.int(0)?, Sum { rows: row.int(1)?, active: row.int(2)?, checksum: row.int(3)? }));
+    conn.fetch("summing shards", sql, args).await?.iter().map(read).collect()
 }

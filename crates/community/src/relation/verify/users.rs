@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{Conn, Result, db::Row, projector::Generation};
+use tidings_backbone::{
+    Conn, Result,
+    db::{Row, Value},
+    projector::Generation,
+};
 
-use super::{Kind, Report, pending::Pending, stretches::Stretches};
+use super::{Kind, Report, pending::Pending};
 use crate::{
     UserId,
     limits::VERIFY_STEP_ROWS,
@@ -31,9 +35,11 @@ pub(super) async fn compare(
     report: &mut Report,
 ) -> Result<()> {
     let mut tallies = Tallies::new();
-    tally_facts(conn, &mut tallies).await?;
+    let add_following = |tally: &mut Tally, number| tally.followings += number;
+    tally_lists(conn, ("following", "from_user_id"), None, add_following, &mut tallies).await?;
     let add_line = |tally: &mut Tally, number| tally.follower_list += number;
-    tally_mirror(conn, generation, &[("to_user_id", add_line)], &mut tallies).await?;
+    tally_lists(conn, ("follower", "to_user_id"), Some(generation), add_line, &mut tallies).await?;
+    tally_followers(conn, &mut tallies).await?;
     take_back(pending, &mut tallies);
     compare_lists(&tallies, pending, report);
     compare_counters(conn, generation, tallies, pending, report).await
@@ -47,60 +53,68 @@ pub(in crate::relation) async fn compare_with_mirror(
     pending: &Pending,
     report: &mut Report,
 ) -> Result<()> {
+    let of: Value = generation.0.into();
     let mut tallies = Tallies::new();
-    let add_follower = |tally: &mut Tally, number| tally.followers += number;
-    let add_following = |tally: &mut Tally, number| tally.followings += number;
-    let sides: [(_, Add); 2] = [("to_user_id", add_follower), ("from_user_id", add_following)];
-    tally_mirror(conn, generation, &sides, &mut tallies).await?;
+    let doing = "counting lists of the mirror";
+    let owners = "SELECT to_user_id, COUNT(*) FROM follower WHERE generation = ? AND rel_status = 1 AND to_user_id > ? \
+                  GROUP BY to_user_id ORDER BY to_user_id LIMIT ?";
+    // The mirror is sorted by who is followed, so who follows is counted among the same rows.
+    let followed = "SELECT from_user_id, COUNT(*) FROM follower \
+                    WHERE generation = ? AND to_user_id > ? AND to_user_id <= ? AND rel_status = 1 \
+                    GROUP BY from_user_id";
+    let mut after = -1;
+    loop {
+        let rows = conn.fetch(doing, owners, vec![of.clone(), after.into(), VERIFY_STEP_ROWS.into()]).await?;
+        let Some(last) = rows.last() else { break };
+        let last = last.int(0)?;
+        add_rows(&rows, &|tally, number| tally.followers += number, &mut tallies)?;
+        let rows = conn.fetch(doing, followed, vec![of.clone(), after.into(), last.into()]).await?;
+        add_rows(&rows, &|tally, number| tally.followings += number, &mut tallies)?;
+        after = last;
+    }
     compare_counters(conn, generation, tallies, pending, report).await
 }
 
-/// Adds a number to what is counted for a user.
-type Add = fn(&mut Tally, i64);
-
-/// Counts active mirror rows by the users in these columns; of owners that can be none, pair by pair is told.
-async fn tally_mirror(
+/// Counts the active rows of each owner in the order of the table's list index, a step of owners
+/// at a time.
+async fn tally_lists(
     conn: &mut Conn<'_>,
-    generation: Generation,
-    sides: &[(&'static str, Add)],
+    (table, owner): (&'static str, &'static str),
+    generation: Option<Generation>,
+    add: impl Fn(&mut Tally, i64),
     tallies: &mut Tallies,
 ) -> Result<()> {
-    let mut stretches = Stretches::of(generation);
-    while let Some(stretch) = stretches.next(conn).await? {
-        for (user, add) in sides {
-            let sql = format!(
-                "SELECT m.{user}, COUNT(*) FROM follower m WHERE {} AND m.rel_status = 1 \
-                 AND m.to_user_id >= 0 GROUP BY m.{user}",
-                stretch.condition("m")
-            );
-            add_rows(&conn.fetch("counting lists of the mirror", sql, stretch.args()).await?, *add, tallies)?;
-        }
+    let of = if generation.is_some() { "generation = ? AND" } else { "" };
+    let sql = format!(
+        "SELECT {owner}, COUNT(*) FROM {table} WHERE {of} rel_status = 1 AND {owner} > ? \
+         GROUP BY {owner} ORDER BY {owner} LIMIT ?"
+    );
+    let mut after = -1;
+    loop {
+        let of = generation.map(|generation| generation.0.into());
+        let args = of.into_iter().chain([after.into(), VERIFY_STEP_ROWS.into()]).collect();
+        let rows = conn.fetch("counting lists", sql.clone(), args).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = last.int(0)?;
+        add_rows(&rows, &add, tallies)?;
     }
-    Ok(())
 }
 
-/// Counts followings and followers from facts, which have no index by who is followed.
-async fn tally_facts(conn: &mut Conn<'_>, tallies: &mut Tallies) -> Result<()> {
-    let doing = "counting lists from facts";
+/// Counts followers from facts, which have no index by who is followed: a step of rows at a time.
+async fn tally_followers(conn: &mut Conn<'_>, tallies: &mut Tallies) -> Result<()> {
+    let doing = "counting followers from facts";
     let sql = "SELECT COALESCE(MAX(id), 0) FROM following";
     let last = conn.fetch_optional(doing, sql, Vec::new()).await?.map_or(Ok(0), |row| row.int(0))?;
-    let add_following = |tally: &mut Tally, number| tally.followings += number;
-    let add_follower = |tally: &mut Tally, number| tally.followers += number;
-    let sides: [(_, Add); 2] = [("from_user_id", add_following), ("to_user_id", add_follower)];
+    let sql = "SELECT to_user_id, COUNT(*) FROM following WHERE id > ? AND id <= ? AND rel_status = 1 \
+               GROUP BY to_user_id";
     for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
-        for (user, add) in sides {
-            let sql = format!(
-                "SELECT {user}, COUNT(*) FROM following WHERE id > ? AND id <= ? AND rel_status = 1 AND {user} >= 0 \
-                 GROUP BY {user}"
-            );
-            let args = vec![start.into(), (start + VERIFY_STEP_ROWS).into()];
-            add_rows(&conn.fetch(doing, sql, args).await?, add, tallies)?;
-        }
+        let rows = conn.fetch(doing, sql, vec![start.into(), (start + VERIFY_STEP_ROWS).into()]).await?;
+        add_rows(&rows, &|tally, number| tally.followers += number, tallies)?;
     }
     Ok(())
 }
 
-fn add_rows(rows: &[Row], add: Add, tallies: &mut Tallies) -> Result<()> {
+fn add_rows(rows: &[Row], add: &impl Fn(&mut Tally, i64), tallies: &mut Tallies) -> Result<()> {
     for row in rows {
         add(tallies.entry(UserId::read(row, 0, "following")?).or_default(), row.int(1)?);
     }
