@@ -1,12 +1,14 @@
 //! Apache Kafka: how it is reached, and the names of topics. The only room that knows its client.
 //!
 //! - [`topics`]: made and checked at start.
-//! - `partition`: where a key is; `find` looks for one event there.
+//! - `partition`: where a key is; `onlooker` reads topics from outside: `find` for one event, `scan` for all of a
+//!   piece, `peek` for where they end.
 //! - `producer`: records and a checkpoint in one transaction; `checkpoint` reads the last one back.
 
 mod checkpoint;
 pub(crate) mod find;
 pub(crate) mod message;
+mod onlooker;
 mod partition;
 pub(crate) mod peek;
 pub(crate) mod producer;

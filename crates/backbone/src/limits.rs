@@ -164,6 +164,8 @@ pub const RECONCILE_FIRST_TIME: Duration = Duration::from_hours(1);
 pub const RECONCILE_PAGE_ROWS: i64 = 5_000;
 /// Rows of the outbox and records that are kept in memory, to compare them one by one.
 pub const RECONCILE_ROWS_MAX: u64 = 400_000;
+/// Events that a reconciliation reads to find out what waits for a projector that does not catch up.
+pub const RECONCILE_WAITING_MAX: i64 = 500_000;
 /// Times that outbox and log are read once more to compare rows; shards beyond that are only counted.
 pub const RECONCILE_SCANS_MAX: usize = 8;
 /// How much earlier than its window outbox and log are read: clocks and commits are not in exact order.

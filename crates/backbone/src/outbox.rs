@@ -217,28 +217,31 @@ pub(crate) async fn first_since(db: &Db, at: Timestamp) -> Result<i64> {
     Ok(low)
 }
 
-/// Events after `after` that occurred before a time: how many, and the first of them.
-#[derive(Debug)]
+/// Events that occurred before a time and are not in the log: how many, and the first of them.
+#[derive(Debug, Default)]
 pub(crate) struct Old {
     pub(crate) count: i64,
     pub(crate) first: Vec<(String, Timestamp)>,
 }
 
 /// Looks for events after `after` that occurred before `late`, as far as counting them is cheap.
-pub(crate) async fn old_after(db: &Db, after: Offset, late: Timestamp) -> Result<Old> {
+pub(crate) async fn old_after(conn: &mut Conn<'_>, after: Offset, late: Timestamp) -> Result<Old> {
     let rows_max = i64::try_from(RECONCILE_DIFFERENCES_MAX).unwrap_or(i64::MAX);
     let examples_max = i64::try_from(RECONCILE_EXAMPLES_MAX).unwrap_or(i64::MAX);
-    let mut tx = db.read().await?;
     let doing = "counting old events";
     let sql = "SELECT COUNT(*) FROM (SELECT seq, occurred_at FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?) AS first \
                WHERE occurred_at < ?";
-    let row = tx.conn().fetch_optional(doing, sql, vec![after.0.into(), rows_max.into(), late.0.into()]).await?;
+    let row = conn.fetch_optional(doing, sql, vec![after.0.into(), rows_max.into(), late.0.into()]).await?;
     let count = row.map_or(Ok(0), |row| row.int(0))?;
     let sql = "SELECT event_id, occurred_at FROM outbox WHERE seq > ? AND occurred_at < ? ORDER BY seq LIMIT ?";
     let args = vec![after.0.into(), late.0.into(), examples_max.into()];
-    let rows = if count > 0 { tx.conn().fetch(doing, sql, args).await? } else { Vec::new() };
-    let first = |row: &Row| Ok((id_text(&row.bytes(0)?), Timestamp(row.int(1)?)));
-    Ok(Old { count, first: rows.iter().map(first).collect::<Result<_>>()? })
+    let rows = if count > 0 { conn.fetch(doing, sql, args).await? } else { Vec::new() };
+    Ok(Old { count, first: old(&rows)? })
+}
+
+/// Reads rows of an event's id and its time.
+pub(crate) fn old(rows: &[Row]) -> Result<Vec<(String, Timestamp)>> {
+    rows.iter().map(|row| Ok((id_text(&row.bytes(0)?), Timestamp(row.int(1)?)))).collect()
 }
 
 /// An event's id as people write it; other bytes as they are.
@@ -262,10 +265,10 @@ pub(crate) async fn having(db: &Db, ids: Vec<Vec<u8>>) -> Result<HashSet<Vec<u8>
     Ok(found)
 }
 
-/// When the first event occurred that the outbox holds.
-pub(crate) async fn earliest_at(db: &Db) -> Result<Option<Timestamp>> {
+/// Number and time of the first event that the outbox holds.
+pub(crate) async fn first(db: &Db) -> Result<Option<(Offset, Timestamp)>> {
     let mut tx = db.glance().await?;
-    let sql = "SELECT occurred_at FROM outbox ORDER BY seq LIMIT 1";
+    let sql = "SELECT seq, occurred_at FROM outbox ORDER BY seq LIMIT 1";
     let row = tx.conn().fetch_optional("reading the first event", sql, Vec::new()).await?;
-    row.map(|row| row.int(0).map(Timestamp)).transpose()
+    row.map(|row| Ok((Offset(row.int(0)?), Timestamp(row.int(1)?)))).transpose()
 }

@@ -12,20 +12,23 @@
 //! one transaction. So whoever is killed while he repairs leaves what is not repaired yet, and nothing twice.
 //!
 //! In reading order: `compared` is what features say, `run` what is stored of a run, `store` how; `control` is what an
-//! operator may ask for; `runner` does it, `repairing` what follows; `lateness`, `sequence` and `shards` are this
-//! room's own checks.
+//! operator may ask for; `runner` does it, `outcome` makes the checks, `repairing` is what follows; `lateness`,
+//! `sequence` and `shards` are this room's own checks; `waiting` tells what cannot have been applied yet.
 
 mod compared;
 mod control;
 mod lateness;
+mod outcome;
 mod repairing;
 mod run;
 mod runner;
 mod sequence;
 mod shards;
 mod store;
+mod waiting;
 
 pub use compared::{Compared, Comparison, Difference, Reconciled};
 pub use control::{Reconciliations, Refusal};
 pub use run::{Found, Repair, RepairState, Run, State, Trigger};
 pub use runner::{Options, Reconciler};
+pub use waiting::Waiting;

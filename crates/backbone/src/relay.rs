@@ -41,7 +41,7 @@ pub use format::{Format, Formatter, Route};
 pub use lease::{is_held, publish_lease};
 pub use options::{FirstStart, Options, OutboxTable};
 pub use outlet::{Batch, Batches};
-pub(crate) use poll::{Left, left};
+pub(crate) use poll::{Left, left, left_before, pending_up_to};
 pub use record::Record;
 pub use refusal::Refusal;
 pub use runtime::Relay;

@@ -12,6 +12,7 @@
 //! - [`user`]: the registry of users: id, handle, dense ordinal.
 //! - [`relation`]: the follow graph, its mirror, lists and counters.
 
+mod envelope;
 mod error;
 pub mod limits;
 mod telemetry;

@@ -48,6 +48,8 @@ pub const COUNTER_CHECK_EVERY_READS: u32 = 100;
 pub const VERIFY_STEP_ROWS: i64 = 20_000;
 /// Differences that a report shows in full; all are counted.
 pub const VERIFY_EXAMPLES_MAX: usize = 20;
+/// Users whose counters are kept at once where they are compared one by one.
+pub const VERIFY_USERS_MAX: u64 = 1_000_000;
 /// Pairs and users with differences that can be looked at again.
 pub const VERIFY_SUSPECTS_MAX: usize = 100_000;
 /// How often a reconciliation looks again at what differs and is not the same from look to look.

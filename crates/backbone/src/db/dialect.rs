@@ -61,6 +61,14 @@ impl Engine {
         }
     }
 
+    /// The database's own moment, in milliseconds of the epoch.
+    pub fn now(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+            Self::Mysql | Self::Mariadb => "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+        }
+    }
+
     /// After the name of a table: its rows are looked up by the primary key. MySQL may take an index whose first
     /// columns are as good by what it knows of a table that has just grown, and reads all of it for each row then.
     pub fn by_primary_key(self) -> &'static str {

@@ -1,24 +1,22 @@
 //! Looking for one event in topics: from about when it was appended, bounded in records and time.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{cell::Cell, collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use rdkafka::{
-    Message, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer},
-    error::KafkaError,
+    Message,
+    consumer::BaseConsumer,
     message::{BorrowedMessage, Timestamp as RecordTime},
 };
 use tidings_event::{EventId, Timestamp};
 
-use super::{Options, is_news, message};
+use super::{
+    Options, message,
+    onlooker::{Onlooker, Said, first_since, read_topic},
+};
 use crate::{
-    Error, Result,
+    Result,
     clock::Stopwatch,
-    limits::{JOURNEY_RECORDS_MAX, JOURNEY_SEARCH_TIME_MAX, KAFKA_REQUEST_TIME_MAX},
+    limits::{JOURNEY_RECORDS_MAX, JOURNEY_SEARCH_TIME_MAX},
     log::{Offset, Part, Recorded},
 };
 
@@ -65,116 +63,59 @@ pub(crate) struct Record {
 }
 
 /// Looks, one caller at a time, through a consumer that is kept.
-pub(crate) struct Finder {
-    options: Arc<Options>,
-    consumer: Mutex<Option<BaseConsumer>>,
-}
+#[derive(Debug)]
+pub(crate) struct Finder(Onlooker);
 
 impl Finder {
     pub(crate) fn new(options: Arc<Options>) -> Self {
-        Self { options, consumer: Mutex::new(None) }
+        Self(Onlooker::new(options, "find", &[]))
     }
 
     /// Looks for an event. Blocks.
     pub(crate) fn find(&self, wanted: &Wanted) -> Result<Found> {
-        let mut kept = self.consumer.lock().unwrap_or_else(PoisonError::into_inner);
-        // After an error the next one takes a new one.
-        let consumer = match kept.take() {
-            Some(consumer) => consumer,
-            None => self.options.onlooker("find").create().map_err(Error::kafka("connecting to Kafka"))?,
-        };
-        let mut search = Search { consumer: &consumer, wanted, left: JOURNEY_RECORDS_MAX };
-        let found = search.run()?;
-        *kept = Some(consumer);
-        Ok(found)
+        self.0.with(|consumer| search(consumer, wanted))
     }
 }
 
 const DOING: &str = "looking for an event in a topic";
 
-struct Search<'a> {
-    consumer: &'a BaseConsumer,
-    wanted: &'a Wanted,
-    /// Records that may still be looked at.
-    left: usize,
-}
-
-impl Search<'_> {
-    fn run(&mut self) -> Result<Found> {
-        let started = Stopwatch::start();
-        let mut topics: BTreeMap<Arc<str>, BTreeMap<i32, i64>> = BTreeMap::new();
-        for (part, first) in self.beginnings()? {
-            topics.entry(part.topic).or_default().insert(part.number, first);
-        }
-        // One topic at a time: that a partition has ended is told without its topic.
-        for (topic, beginnings) in topics {
-            match self.in_topic(&topic, &beginnings, &started)? {
-                Found::Nowhere => {}
-                found => return Ok(found),
-            }
-        }
-        Ok(Found::Nowhere)
+fn search(consumer: &BaseConsumer, wanted: &Wanted) -> Result<Found> {
+    let started = Stopwatch::start();
+    let mut topics: BTreeMap<Arc<str>, BTreeMap<i32, i64>> = BTreeMap::new();
+    for (part, first) in wanted.beginnings(consumer)? {
+        topics.entry(part.topic).or_default().insert(part.number, first);
     }
-
-    /// The first offset to look at in each part that has one.
-    fn beginnings(&self) -> Result<Vec<(Part, i64)>> {
-        let at = match self.wanted.since {
-            Since::Offset(Offset(at)) => {
-                return Ok(self.wanted.parts.iter().map(|part| (part.clone(), at)).collect());
-            }
-            Since::Time(at) => rdkafka::Offset::Offset(at.0),
+    // Records that may still be looked at.
+    let left = Cell::new(JOURNEY_RECORDS_MAX);
+    for (topic, beginnings) in topics {
+        let goes_on = || match left.get() == 0 || started.seconds() > JOURNEY_SEARCH_TIME_MAX.as_secs_f64() {
+            true => ControlFlow::Break(Found::GaveUp),
+            false => ControlFlow::Continue(()),
         };
-        let mut asked = TopicPartitionList::new();
-        for part in &self.wanted.parts {
-            asked.add_partition_offset(&part.topic, part.number, at).map_err(Error::kafka(DOING))?;
-        }
-        let found = self.consumer.offsets_for_times(asked, KAFKA_REQUEST_TIME_MAX).map_err(Error::kafka(DOING))?;
-        let first = |part: &Part| match found.find_partition(&part.topic, part.number)?.offset() {
-            rdkafka::Offset::Offset(first) => Some((part.clone(), first)),
-            // Nothing was appended since.
-            _ => None,
+        let each = |message: &BorrowedMessage<'_>| {
+            left.set(left.get() - 1);
+            match (wanted.matches(message), wanted.since) {
+                (Some(record), _) => ControlFlow::Break(Found::Here(Box::new(record))),
+                (None, Since::Offset(_)) => ControlFlow::Continue(Said::Enough),
+                (None, Since::Time(_)) => ControlFlow::Continue(Said::More),
+            }
         };
-        Ok(self.wanted.parts.iter().filter_map(first).collect())
-    }
-
-    fn in_topic(&mut self, topic: &str, beginnings: &BTreeMap<i32, i64>, started: &Stopwatch) -> Result<Found> {
-        let mut assigned = TopicPartitionList::new();
-        for (number, first) in beginnings {
-            let at = rdkafka::Offset::Offset(*first);
-            assigned.add_partition_offset(topic, *number, at).map_err(Error::kafka(DOING))?;
+        if let ControlFlow::Break(found) = read_topic(consumer, &topic, &beginnings, DOING, goes_on, each)? {
+            return Ok(found);
         }
-        self.consumer.assign(&assigned).map_err(Error::kafka(DOING))?;
-        let found = self.read(beginnings.keys().copied().collect(), started);
-        self.consumer.unassign().map_err(Error::kafka(DOING))?;
-        found
     }
-
-    fn read(&mut self, mut open: BTreeSet<i32>, started: &Stopwatch) -> Result<Found> {
-        while !open.is_empty() {
-            if self.left == 0 || started.seconds() > JOURNEY_SEARCH_TIME_MAX.as_secs_f64() {
-                return Ok(Found::GaveUp);
-            }
-            match self.consumer.poll(POLL_TIME) {
-                None => {}
-                Some(Ok(message)) => {
-                    self.left -= 1;
-                    if let Some(record) = self.wanted.matches(&message) {
-                        return Ok(Found::Here(Box::new(record)));
-                    }
-                    if matches!(self.wanted.since, Since::Offset(_)) {
-                        open.remove(&message.partition());
-                    }
-                }
-                Some(Err(KafkaError::PartitionEOF(number))) => drop(open.remove(&number)),
-                Some(Err(error)) if is_news(&error) => {}
-                Some(Err(source)) => return Err(Error::Kafka { doing: DOING, source }),
-            }
-        }
-        Ok(Found::Nowhere)
-    }
+    Ok(Found::Nowhere)
 }
 
 impl Wanted {
+    /// The first offset to look at in each part that has one.
+    fn beginnings(&self, consumer: &BaseConsumer) -> Result<BTreeMap<Part, i64>> {
+        match self.since {
+            Since::Offset(Offset(at)) => Ok(self.parts.iter().map(|part| (part.clone(), at)).collect()),
+            Since::Time(at) => first_since(consumer, &self.parts, at, DOING),
+        }
+    }
+
     fn matches(&self, message: &BorrowedMessage<'_>) -> Option<Record> {
         let is_candidate = match &self.key {
             Some(key) => message.key() == Some(key.as_bytes()),
@@ -196,12 +137,4 @@ impl Wanted {
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
-}
-
-const POLL_TIME: Duration = Duration::from_millis(100);
-
-impl std::fmt::Debug for Finder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Finder").finish_non_exhaustive()
-    }
 }

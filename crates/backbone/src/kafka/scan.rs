@@ -2,23 +2,21 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
     sync::Arc,
 };
 
-use rdkafka::{
-    Message, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer},
-    error::KafkaError,
-    types::RDKafkaErrorCode,
-};
+use rdkafka::{Message, consumer::BaseConsumer, message::BorrowedMessage};
 use tidings_event::{Event, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::{Options, is_news, message};
+use super::{
+    Options, message,
+    onlooker::{Onlooker, Said, read_topic},
+};
 use crate::{
     Error, Result,
-    clock::Stopwatch,
-    limits::{KAFKA_REQUEST_TIME_MAX, KAFKA_SCAN_KIB_MAX},
+    limits::KAFKA_SCAN_KIB_MAX,
     log::{Offset, Part},
 };
 
@@ -47,11 +45,10 @@ pub(crate) async fn scan<S: Send + 'static>(
     let ending = CancellationToken::new();
     let _ends_with_this = ending.clone().drop_guard();
     let reading = move || {
-        let mut config = options.onlooker("scan");
-        config.set("queued.max.messages.kbytes", KAFKA_SCAN_KIB_MAX.to_string());
-        let consumer: BaseConsumer = config.create().map_err(Error::kafka("connecting to Kafka"))?;
+        let ahead = KAFKA_SCAN_KIB_MAX.to_string();
+        let settings = [("queued.max.messages.kbytes", ahead.as_str())];
+        let consumer = Onlooker::new(Arc::new(options), "scan", &[]).connect(&settings)?;
         let topics: BTreeSet<Arc<str>> = ranges.keys().map(|part| Arc::clone(&part.topic)).collect();
-        // One topic at a time: that a partition has ended is told without its topic.
         for topic in topics {
             let of_topic = ranges.iter().filter(|(part, _)| part.topic == topic);
             let wanted = of_topic.map(|(part, range)| (part.number, *range)).collect();
@@ -71,55 +68,22 @@ fn scan_topic(
     ending: &CancellationToken,
     mut each: impl FnMut(Scanned),
 ) -> Result<()> {
-    let doing = "reading a topic once more";
     wanted.retain(|_, (first, last)| first <= last);
-    let mut assigned = TopicPartitionList::new();
-    for (number, (first, _)) in &wanted {
-        let at = rdkafka::Offset::Offset(*first);
-        assigned.add_partition_offset(topic, *number, at).map_err(Error::kafka(doing))?;
-    }
-    consumer.assign(&assigned).map_err(Error::kafka(doing))?;
-    let mut silence = Stopwatch::start();
-    while !wanted.is_empty() && !ending.is_cancelled() {
-        if silence.seconds() > KAFKA_REQUEST_TIME_MAX.as_secs_f64() {
-            let source = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
-            return Err(Error::Kafka { doing, source });
+    let beginnings = wanted.iter().map(|(number, (first, _))| (*number, *first)).collect();
+    let goes_on = || if ending.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let take = |message: &BorrowedMessage<'_>| {
+        let (number, offset) = (message.partition(), message.offset());
+        let last = wanted.get(&number).map_or(i64::MIN, |(_, last)| *last);
+        if offset <= last {
+            each(Scanned {
+                part: Part { topic: Arc::clone(topic), number },
+                offset: Offset(offset),
+                recorded_at: message.timestamp().to_millis().map(Timestamp),
+                event: message::read(message).ok().map(|recorded| recorded.event),
+            });
         }
-        match consumer.poll(POLL_TIME) {
-            None => {}
-            Some(Ok(message)) => {
-                silence = Stopwatch::start();
-                let number = message.partition();
-                let Some((_, last)) = wanted.get(&number).copied() else { continue };
-                if message.offset() <= last {
-                    each(Scanned {
-                        part: Part { topic: Arc::clone(topic), number },
-                        offset: Offset(message.offset()),
-                        recorded_at: message.timestamp().to_millis().map(Timestamp),
-                        event: message::read(&message).ok().map(|recorded| recorded.event),
-                    });
-                }
-                if message.offset() >= last {
-                    wanted.remove(&number);
-                    leave(consumer, topic, number).map_err(Error::kafka(doing))?;
-                }
-            }
-            Some(Err(KafkaError::PartitionEOF(number))) => {
-                silence = Stopwatch::start();
-                wanted.remove(&number);
-            }
-            Some(Err(error)) if is_news(&error) => {}
-            Some(Err(source)) => return Err(Error::Kafka { doing, source }),
-        }
-    }
-    consumer.unassign().map_err(Error::kafka(doing))
+        // What is appended meanwhile is not read.
+        ControlFlow::Continue(if offset >= last { Said::Leave } else { Said::More })
+    };
+    read_topic(consumer, topic, &beginnings, "reading a topic once more", goes_on, take).map(drop)
 }
-
-/// What is appended meanwhile is not read.
-fn leave(consumer: &BaseConsumer, topic: &str, number: i32) -> Result<(), KafkaError> {
-    let mut left = TopicPartitionList::new();
-    left.add_partition(topic, number);
-    consumer.pause(&left)
-}
-
-const POLL_TIME: std::time::Duration = std::time::Duration::from_millis(100);

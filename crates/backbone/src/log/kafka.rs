@@ -25,6 +25,7 @@ use crate::{
         progress::Progress,
     },
     limits::{JOURNEY_TURN_TIME_MAX, OTHER_PROCESS_POLL_GAP},
+    outbox,
     relay::{self, Checkpoint, Left},
     telemetry,
 };
@@ -263,19 +264,28 @@ impl KafkaLog {
             return Ok(self.left().await?.map(|(published, _)| published));
         }
         let checkpoint = self.checkpoint().await?;
-        Ok(checkpoint.as_ref().and_then(relayed::seen).map(|seen| {
-            let whole = seen.gaps().first().map_or(seen.max, |gap| gap.from.saturating_sub(1));
-            Offset(i64::try_from(whole).unwrap_or(i64::MAX))
-        }))
+        Ok(checkpoint.as_ref().and_then(relayed::seen).map(|seen| Offset(relayed::whole(seen))))
     }
 
     /// Which numbers of the outbox are in the log for certain, as relays have noted it.
     pub(crate) async fn noted(&self) -> Result<Noted> {
-        if self.is_polled {
-            let published = self.left().await?.map_or(0, |(published, _)| published.0);
-            return Ok(Noted::up_to(published));
+        if !self.is_polled {
+            return Ok(Noted::by(self.checkpoint().await?.as_ref()));
         }
-        Ok(Noted::by(self.checkpoint().await?.as_ref()))
+        // What is committed late below the head is not pending yet.
+        let steady = super::Log::Kafka(self.clone()).steady_head().await?;
+        let mut tx = self.db.read().await?;
+        let pending = relay::pending_up_to(&mut tx.conn(), steady).await?;
+        Ok(pending.map_or_else(Noted::default, |(up_to, pending)| Noted::all_but(up_to, pending)))
+    }
+
+    /// Events that are not in the log and occurred before `late`, where all up to `published` are.
+    pub(crate) async fn left_before(&self, published: Offset, late: Timestamp) -> Result<outbox::Old> {
+        let mut tx = self.db.read().await?;
+        match self.is_polled {
+            true => relay::left_before(&mut tx.conn(), late).await,
+            false => outbox::old_after(&mut tx.conn(), published, late).await,
+        }
     }
 
     /// The number up to which polling relays have published everything, and what they have not; nothing

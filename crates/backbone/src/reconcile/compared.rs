@@ -5,7 +5,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Conn, EventIds, Result, limits::RECONCILE_DIFFERENCES_MAX};
+use crate::{
+    Conn, EventIds, Result,
+    limits::{RECONCILE_DIFFERENCES_MAX, RECONCILE_EXAMPLES_MAX},
+};
 
 /// The live generation, which is to be compared with facts as one that was built is before it is switched to.
 pub use crate::projector::rebuild::Check as Comparison;
@@ -46,8 +49,13 @@ pub struct Compared {
     pub lagging: u64,
     /// How many differences of each kind there are.
     pub kinds: BTreeMap<&'static str, u64>,
-    /// The differences, at most [`crate::limits::RECONCILE_DIFFERENCES_MAX`].
+    /// The differences that [`Reconciled::repair`] can put right, at most
+    /// [`crate::limits::RECONCILE_DIFFERENCES_MAX`].
     pub differences: Vec<Difference>,
+    /// The first of those that no event can put right; a repair is not told of them.
+    pub unrepairable: Vec<Difference>,
+    /// What else there is to know: what could not be told, and what is to be done.
+    pub note: Option<String>,
 }
 
 /// One difference.
@@ -75,6 +83,20 @@ impl Compared {
         if self.differences.len() < RECONCILE_DIFFERENCES_MAX {
             self.differences.push(difference());
         }
+    }
+
+    /// Adds a difference that no event can put right: counts it, and keeps it if it is one of the first.
+    pub fn push_unrepairable(&mut self, kind: &'static str, difference: impl FnOnce() -> Difference) {
+        *self.kinds.entry(kind).or_default() += 1;
+        if self.unrepairable.len() < RECONCILE_EXAMPLES_MAX {
+            self.unrepairable.push(difference());
+        }
+    }
+
+    /// Adds to what else there is to know.
+    pub fn note(&mut self, text: &str) {
+        let before = self.note.take().map(|before| before + "; ").unwrap_or_default();
+        self.note = Some(before + text);
     }
 
     /// Differences of all kinds.

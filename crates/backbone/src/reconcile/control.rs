@@ -97,7 +97,7 @@ impl Reconciliations {
         Ok(run)
     }
 
-    /// Begins a run if the last one began so long ago; answers it.
+    /// Begins a run if the last one of everything began so long ago; answers it.
     pub(super) async fn start_if_due(&self, every: Duration, first_at: Timestamp) -> Result<Option<Run>> {
         let every = i64::try_from(every.as_millis()).unwrap_or(i64::MAX);
         let now = self.clock.now();
@@ -108,7 +108,7 @@ impl Reconciliations {
         };
         {
             let mut tx = self.db.glance().await?;
-            if !is_due(store::last_before(&mut tx.conn(), i64::MAX).await?.as_ref()) {
+            if !is_due(store::last_of_all_before(&mut tx.conn(), i64::MAX).await?.as_ref()) {
                 return Ok(None);
             }
         }
@@ -118,7 +118,7 @@ impl Reconciliations {
             run => run?,
         };
         // Once ours is stored nobody else stores one: now it is seen whether somebody had just done so.
-        if !is_due(store::last_before(&mut tx.conn(), run.seq).await?.as_ref()) {
+        if !is_due(store::last_of_all_before(&mut tx.conn(), run.seq).await?.as_ref()) {
             return tx.rollback().await.map(|()| None);
         }
         tx.commit().await?;
@@ -216,19 +216,16 @@ async fn make_room(conn: &mut Conn<'_>, now: Timestamp) -> Result<()> {
     give_up(conn, &run, now, "nobody did it: a process with projectors must run").await
 }
 
-/// Ends what is under way of a run, as failed.
+/// Ends what is under way of a run, as failed, unless somebody has begun to do it since.
 pub(super) async fn give_up(conn: &mut Conn<'_>, run: &Run, now: Timestamp, why: &str) -> Result<()> {
-    let sql = match run.state {
-        State::Running => {
-            "UPDATE reconciliation SET active = NULL, state = 'failed', error = ?, finished_at = ? \
-             WHERE seq = ? AND active = 1"
-        }
-        State::Done | State::Failed => {
-            "UPDATE reconciliation SET active = NULL, repair_state = 'failed', repair_error = ?, repaired_at = ? \
-             WHERE seq = ? AND active = 1"
-        }
+    let columns = match run.state {
+        State::Running => "state = 'failed', error = ?, finished_at = ?",
+        State::Done | State::Failed => "repair_state = 'failed', repair_error = ?, repaired_at = ?",
     };
-    let args = vec![why.into(), now.0.into(), run.seq.into()];
+    let sql = format!(
+        "UPDATE reconciliation SET active = NULL, {columns} WHERE seq = ? AND active = 1 AND runner = ? AND tries = ?"
+    );
+    let args = vec![why.into(), now.0.into(), run.seq.into(), run.runner.as_str().into(), run.tries.into()];
     let given_up = conn.execute("giving a reconciliation up", sql, args).await?;
     if given_up > 0 && run.state == State::Running {
         counted::add(conn, Counted::Reconciliations, State::Failed.name(), 1).await?;

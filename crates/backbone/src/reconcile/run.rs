@@ -191,7 +191,9 @@ impl Run {
 
 impl Found {
     /// What is stored of a comparison.
-    pub(super) fn of(compared: &Compared, projector: Option<&str>, note: Option<String>) -> Self {
+    pub(super) fn of(compared: &Compared, projector: Option<&str>) -> Self {
+        // Those that a repair leaves are shown first.
+        let examples = compared.unrepairable.iter().chain(&compared.differences);
         Self {
             check: compared.check.to_owned(),
             projector: projector.map(str::to_owned),
@@ -201,8 +203,8 @@ impl Found {
             lagging: compared.lagging,
             differences: compared.total(),
             kinds: compared.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),
-            examples: compared.differences.iter().take(RECONCILE_EXAMPLES_MAX).map(shortened).collect(),
-            note,
+            examples: examples.take(RECONCILE_EXAMPLES_MAX).map(shortened).collect(),
+            note: compared.note.clone(),
         }
     }
 

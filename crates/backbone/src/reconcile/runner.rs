@@ -7,12 +7,12 @@ use tidings_event::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Compared, Comparison, Reconciled, Reconciliations,
+    Reconciled, Reconciliations,
     control::give_up,
-    lateness, repairing,
-    run::{Found, RepairState, Run, State, Trigger},
-    sequence, shards,
-    store::{self, Repairable},
+    outcome::{self, Outcome},
+    repairing,
+    run::{RepairState, Run, State, Trigger},
+    store::{self, Repairable, Whose},
 };
 use crate::{
     Clock, Db, Durability, Error, EventIds, Result,
@@ -20,10 +20,10 @@ use crate::{
     counted::{self, Counted},
     db::Value,
     limits::{
-        RECONCILE_FIRST_TIME, RECONCILE_LEASE_TIME, RECONCILE_LOOK_GAP, RECONCILE_STORED_ROWS, RECONCILE_TRIES_MAX,
+        REBUILD_SETTLE_TIME_MAX, RECONCILE_FIRST_TIME, RECONCILE_LEASE_TIME, RECONCILE_LOOK_GAP, RECONCILE_STORED_ROWS,
+        RECONCILE_TRIES_MAX,
     },
     log::Log,
-    projector::generation,
     telemetry,
 };
 
@@ -44,6 +44,8 @@ pub struct Options {
     pub look_gap: Duration,
     /// How long a run is kept without a word: whoever does it then has ended.
     pub lease: Duration,
+    /// How long a projector is waited for: then what it has not dealt with is told apart by its events.
+    pub patience: Duration,
 }
 
 impl Default for Options {
@@ -56,6 +58,7 @@ impl Default for Options {
             event_types: Vec::new(),
             look_gap: RECONCILE_LOOK_GAP,
             lease: RECONCILE_LEASE_TIME,
+            patience: REBUILD_SETTLE_TIME_MAX,
         }
     }
 }
@@ -63,24 +66,16 @@ impl Default for Options {
 /// Does the runs that are due or asked for.
 pub struct Reconciler {
     pub(super) db: Db,
-    log: Log,
+    pub(super) log: Log,
     pub(super) clock: Clock,
     pub(super) ids: EventIds,
     pub(super) reconciled: Vec<Arc<dyn Reconciled>>,
-    options: Options,
+    pub(super) options: Options,
     control: Reconciliations,
     /// The name under which this process keeps a run.
     pub(super) name: Arc<str>,
     /// Where no run was ever begun, the first one on schedule is due then.
     first_at: Timestamp,
-}
-
-/// What the checks of a run have found.
-#[derive(Default)]
-struct Outcome {
-    checks: Vec<Found>,
-    repairable: Vec<Repairable>,
-    errors: Vec<String>,
 }
 
 impl Reconciler {
@@ -245,18 +240,11 @@ impl Reconciler {
 
     /// Makes every check and stores what it found; answers whether it is to be repaired at once.
     async fn reconcile(&self, run: &Run) -> Result<bool> {
-        let Outcome { checks, repairable, errors } = self.outcome(run).await;
+        let Outcome { checks, repairable, errors } = outcome::outcome(self, run).await;
         let differences: u64 = checks.iter().map(|found| found.differences).sum();
         let lagging: u64 = checks.iter().map(|found| found.lagging).sum();
-        let mut tx = self.db.write(Durability::Rebuildable).await?;
-        store::clear_differences(&mut tx.conn(), run.seq).await?;
-        tx.commit().await?;
-        let mut first = 0;
-        for part in repairable.chunks(RECONCILE_STORED_ROWS) {
-            let mut tx = self.db.write(Durability::Rebuildable).await?;
-            store::add_differences(&mut tx.conn(), run.seq, first, part).await?;
-            tx.commit().await?;
-            first += i64::try_from(part.len()).unwrap_or(i64::MAX);
+        if !self.store(run, &repairable).await? {
+            return Ok(false);
         }
         fail::fail_point!("reconcile-before-end", |_| std::process::abort());
         let is_whole = errors.is_empty();
@@ -279,103 +267,60 @@ impl Reconciler {
             ("repair_state", repair.name().into()),
         ];
         let mut tx = self.db.write(Durability::Full).await?;
-        store::forget_others(&mut tx.conn(), run.seq).await?;
         if !store::change(&mut tx.conn(), run.seq, &self.name, columns).await? {
             // Another process does it now.
             return tx.rollback().await.map(|()| false);
         }
         counted::add(&mut tx.conn(), Counted::Reconciliations, state.name(), 1).await?;
+        store::forbid_others(&mut tx.conn(), run.seq).await?;
         tx.commit().await?;
         tracing::info!(run = run.id, state = state.name(), differences, lagging, "the reconciliation has ended");
+        if let Err(error) = self.remove(Whose::Before(run.seq)).await {
+            tracing::warn!(error = Error::chain(&error), "what was found before is left to the next reconciliation");
+        }
         Ok(repairs)
     }
 
-    async fn outcome(&self, run: &Run) -> Outcome {
-        let mut outcome = Outcome::default();
-        if run.projector.is_none() {
-            self.check_path(&mut outcome).await;
-        }
-        let is_wanted = |of: &&Arc<dyn Reconciled>| run.projector.as_deref().is_none_or(|name| name == of.projector());
-        for reconciled in self.reconciled.iter().filter(is_wanted) {
-            let projector = reconciled.projector();
-            match self.compare(&**reconciled).await {
-                Ok(compared) => compared.iter().for_each(|compared| outcome.add(compared, Some(projector), None)),
-                Err(error) => outcome.fail(projector, Some(projector), &error),
-            }
-        }
-        outcome
-    }
-
-    /// The checks of the path from the outbox to the log.
-    async fn check_path(&self, outcome: &mut Outcome) {
-        let (now, Options { relay_late, window, event_types, .. }) = (self.clock.now(), &self.options);
-        let Log::Kafka(log) = &self.log else {
-            match sequence::check(&self.db, before(now, *window)).await {
-                Ok(compared) => outcome.add(&compared, None, Some("the outbox is the log".to_owned())),
-                Err(error) => outcome.fail("log", None, &error),
-            }
-            return;
-        };
-        match lateness::check(log, before(now, *relay_late)).await {
-            Ok((compared, note)) => outcome.add(&compared, None, note),
-            Err(error) => outcome.fail("relay", None, &error),
-        }
-        let window = shards::Window { from: before(now, *window), until: before(now, *relay_late) };
-        match shards::check(&self.db, &self.log, log, event_types, window).await {
-            Ok((compared, note)) => outcome.add(&compared, None, note),
-            Err(error) => outcome.fail("log", None, &error),
-        }
-    }
-
-    async fn compare(&self, reconciled: &dyn Reconciled) -> Result<Vec<Compared>> {
+    /// Stores what is to be repaired, in transactions that others need not wait for; answers whether it is still for
+    /// this process to do so.
+    async fn store(&self, run: &Run, repairable: &[Repairable]) -> Result<bool> {
+        let mut first = 0;
+        let mut parts = repairable.chunks(RECONCILE_STORED_ROWS);
+        let mut has_cleared = false;
         loop {
-            let generation = self.live(reconciled).await?;
-            let identity = generation.identity(reconciled.projector());
-            let event_types = reconciled.event_types();
-            let comparison = Comparison { db: &self.db, log: &self.log, generation, identity: &identity, event_types };
-            let compared = reconciled.compare(&comparison).await?;
-            // Of one that readers are not given any more nothing is maintained.
-            if self.live(reconciled).await? == generation {
-                return Ok(compared);
+            let mut tx = self.db.write(Durability::Rebuildable).await?;
+            if !store::hold(&mut tx.conn(), run.seq, &self.name).await? {
+                return tx.rollback().await.map(|()| false);
             }
+            if !has_cleared {
+                has_cleared = !store::remove_some(&mut tx.conn(), Whose::Of(run.seq)).await?;
+            } else if let Some(part) = parts.next() {
+                store::add_differences(&mut tx.conn(), run.seq, first, part).await?;
+                first += i64::try_from(part.len()).unwrap_or(i64::MAX);
+            } else {
+                return tx.rollback().await.map(|()| true);
+            }
+            tx.commit().await?;
         }
     }
 
-    async fn live(&self, reconciled: &dyn Reconciled) -> Result<generation::Generation> {
-        let mut tx = self.db.glance().await?;
-        generation::live(&mut tx.conn(), reconciled.projector()).await
+    async fn remove(&self, whose: Whose) -> Result<()> {
+        loop {
+            let mut tx = self.db.write(Durability::Rebuildable).await?;
+            if !store::remove_some(&mut tx.conn(), whose).await? {
+                return tx.rollback().await;
+            }
+            tx.commit().await?;
+        }
     }
 }
 
-impl Outcome {
-    fn add(&mut self, compared: &Compared, projector: Option<&str>, note: Option<String>) {
-        self.checks.push(Found::of(compared, projector, note));
-        let Some(projector) = projector else { return };
-        self.repairable.extend(compared.differences.iter().map(|difference| Repairable {
-            projector: projector.to_owned(),
-            check: compared.check.to_owned(),
-            difference: difference.clone(),
-        }));
-    }
-
-    fn fail(&mut self, check: &str, projector: Option<&str>, error: &Error) {
-        let error = Error::chain(error);
-        tracing::warn!(check, error, "a check of the reconciliation failed");
-        self.checks.push(Found::failed(check, projector, &error));
-        self.errors.push(format!("{check}: {error}"));
-    }
-}
-
-fn millis(time: Duration) -> i64 {
+pub(super) fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn after(at: Timestamp, time: Duration) -> Timestamp {
     Timestamp(at.0.saturating_add(millis(time)))
-}
-
-fn before(at: Timestamp, time: Duration) -> Timestamp {
-    Timestamp(at.0.saturating_sub(millis(time)))
 }
 
 impl std::fmt::Debug for Reconciler {

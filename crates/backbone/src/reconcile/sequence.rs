@@ -9,6 +9,7 @@ use crate::{Db, Result, limits::RECONCILE_PAGE_ROWS, log, outbox};
 /// Counts the events of each range of numbers since `from`, and looks for what is missing where some are.
 pub(super) async fn check(db: &Db, from: Timestamp) -> Result<Compared> {
     let mut compared = Compared::of("log");
+    compared.note("the outbox is the log");
     let first = outbox::first_since(db, from).await?;
     let head = {
         let mut tx = db.read().await?;

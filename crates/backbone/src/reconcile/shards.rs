@@ -25,10 +25,12 @@ use crate::{
         scan::{self, Ranges, Scanned},
     },
     limits::{RECONCILE_PAGE_ROWS, RECONCILE_ROWS_MAX, RECONCILE_SCANS_MAX, RECONCILE_WINDOW_MARGIN},
-    log::{KafkaLog, Log, Noted, Part},
+    log::{KafkaLog, Log, Noted, Offset, Part},
     outbox,
 };
 
+/// How far times and numbers, and the clocks of several machines, may be apart.
+const MARGIN_MS: i64 = RECONCILE_WINDOW_MARGIN.as_millis() as i64;
 const UNSEEN: &str = "shard not compared";
 
 /// Events that occurred in it are compared.
@@ -62,6 +64,8 @@ struct Sides<'a> {
 struct Look {
     noted: Noted,
     ranges: Ranges,
+    /// The last event of the outbox that is looked at: those of the log were there by then.
+    head: Offset,
 }
 
 /// Compares the events of a window, of these types' topics.
@@ -71,13 +75,13 @@ pub(super) async fn check(
     kafka: &KafkaLog,
     event_types: &[&str],
     window: Window,
-) -> Result<(Compared, Option<String>)> {
+) -> Result<Compared> {
     let mut compared = Compared::of("log");
     let (parts, first_seq) = (log.parts(event_types), outbox::first_since(db, window.from).await?);
     let sides = Sides { db, log, kafka, parts, window, first_seq };
     let look = sides.look().await?;
     let in_log = sides.sum_log(&look).await?;
-    let (in_outbox, rows) = sides.sum_outbox().await?;
+    let (in_outbox, rows) = sides.sum_outbox(&look).await?;
     let (differing, shards) = in_outbox.differing(&in_log);
     (compared.shards, compared.rows, compared.shards_differing) = (shards, rows, differing.len() as u64);
     let mut unseen = 0;
@@ -93,22 +97,23 @@ pub(super) async fn check(
     if unseen > 0 {
         compared.kinds.insert(UNSEEN, unseen);
     }
-    let note = (compared.total() > 0).then(|| {
-        "nothing repairs the log: `tidings rebuild start PROJECTOR --from facts` makes whole what lacks an event \
-         (docs/reconciliation.md)"
-            .to_owned()
-    });
-    Ok((compared, note))
+    if compared.total() > 0 {
+        compared.note(
+            "nothing repairs the log: `tidings rebuild start PROJECTOR --from facts` makes whole what lacks an event \
+             (docs/reconciliation.md)",
+        );
+    }
+    Ok(compared)
 }
 
 /// Buckets that are compared at once, so that what is kept stays bounded: all shards of a bucket, since an event that
 /// is in the wrong part has the same.
-fn groups(differing: &BTreeMap<(u16, u8), u64>) -> Vec<BTreeSet<u8>> {
-    let mut weights: BTreeMap<u8, u64> = BTreeMap::new();
+fn groups(differing: &BTreeMap<(u16, u16), u64>) -> Vec<BTreeSet<u16>> {
+    let mut weights: BTreeMap<u16, u64> = BTreeMap::new();
     for ((_, bucket), rows) in differing {
         *weights.entry(*bucket).or_default() += rows;
     }
-    let mut groups: Vec<(BTreeSet<u8>, u64)> = Vec::new();
+    let mut groups: Vec<(BTreeSet<u16>, u64)> = Vec::new();
     for (bucket, rows) in weights {
         match groups.last_mut() {
             Some((group, sum)) if *sum + rows <= RECONCILE_ROWS_MAX => {
@@ -126,13 +131,13 @@ impl Sides<'_> {
     async fn look(&self) -> Result<Look> {
         let noted = self.kafka.noted().await?;
         let ends = self.log.ends(self.parts.iter().cloned().collect()).await?;
-        let margin = i64::try_from(RECONCILE_WINDOW_MARGIN.as_millis()).unwrap_or(i64::MAX);
-        let starts = self.log.before(&self.parts, Timestamp(self.window.from.0.saturating_sub(margin))).await?;
-        let range = |(part, end): (Part, crate::log::Offset)| {
+        let starts = self.log.before(&self.parts, Timestamp(self.window.from.0.saturating_sub(MARGIN_MS))).await?;
+        let range = |(part, end): (Part, Offset)| {
             let start = starts.get(&part).map_or(0, |start| start.0 + 1);
             (part, (start, end.0))
         };
-        Ok(Look { noted, ranges: ends.into_iter().map(range).collect() })
+        let head = self.log.extent().await?.head;
+        Ok(Look { noted, ranges: ends.into_iter().map(range).collect(), head })
     }
 
     async fn sum_log(&self, look: &Look) -> Result<Sums> {
@@ -145,9 +150,9 @@ impl Sides<'_> {
         scan::scan(self.kafka.options().clone(), look.ranges.clone(), Sums::new(self.parts.len()), each).await
     }
 
-    async fn sum_outbox(&self) -> Result<(Sums, u64)> {
+    async fn sum_outbox(&self, look: &Look) -> Result<(Sums, u64)> {
         let (mut sums, mut rows, mut after) = (Sums::new(self.parts.len()), 0, self.first_seq - 1);
-        while let Some((page, last)) = self.page(after).await? {
+        while let Some((page, last)) = self.page(after, look.head).await? {
             rows += page.len() as u64;
             page.iter().for_each(|row| sums.add(row.part, &row.id, row.sum));
             after = last;
@@ -156,7 +161,7 @@ impl Sides<'_> {
     }
 
     /// The records of some buckets.
-    async fn records(&self, look: &Look, group: &BTreeSet<u8>) -> Result<Rows> {
+    async fn records(&self, look: &Look, group: &BTreeSet<u16>) -> Result<Rows> {
         let (parts, window, group) = (self.parts.clone(), self.window, group.clone());
         let each = move |rows: &mut Rows, scanned: Scanned| {
             if let Some(record) = rows::record(&parts, window, &scanned)
@@ -173,11 +178,11 @@ impl Sides<'_> {
         &self,
         mut records: Rows,
         look: &Look,
-        group: &BTreeSet<u8>,
+        group: &BTreeSet<u16>,
         compared: &mut Compared,
     ) -> Result<()> {
         let mut after = self.first_seq - 1;
-        while let Some((page, last)) = self.page(after).await? {
+        while let Some((page, last)) = self.page(after, look.head).await? {
             for row in page.iter().filter(|row| group.contains(&Sum::bucket(&row.id))) {
                 let expected = self.parts[usize::from(row.part)].to_string();
                 match records.take(&row.id) {
@@ -208,10 +213,15 @@ impl Sides<'_> {
 
     /// What is left are records whose event is not among those that were read: of another time, or of none at all.
     async fn compare_foreign(&self, records: Rows, compared: &mut Compared) -> Result<()> {
-        let earliest = outbox::earliest_at(self.db).await?;
+        // What retention has removed is not in the outbox any more: it takes rows from the front, and times do not
+        // quite rise with the numbers.
+        let removed = match outbox::first(self.db).await? {
+            None => Timestamp(i64::MAX),
+            Some((Offset(1), at)) => at,
+            Some((_, at)) => Timestamp(at.0.saturating_add(MARGIN_MS)),
+        };
         for (places, known) in records.left(self.db).await? {
-            // What retention has removed is not in the outbox any more.
-            let is_old = earliest.is_none_or(|earliest| places.occurred_at <= earliest);
+            let is_old = places.occurred_at <= removed;
             if known || (is_old && places.is_event) {
                 continue;
             }
@@ -227,12 +237,12 @@ impl Sides<'_> {
     }
 
     /// Some events of the outbox after a number that are compared, and the last number that was read.
-    async fn page(&self, after: i64) -> Result<Option<(Vec<Row>, i64)>> {
-        let sql = "SELECT seq, event_id, event_type, event_key, version, occurred_at FROM outbox WHERE seq > ? \
-                   ORDER BY seq LIMIT ?";
+    async fn page(&self, after: i64, until: Offset) -> Result<Option<(Vec<Row>, i64)>> {
+        let sql = "SELECT seq, event_id, event_type, event_key, version, occurred_at FROM outbox \
+                   WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?";
         let found = {
             let mut tx = self.db.glance().await?;
-            let args = vec![after.into(), RECONCILE_PAGE_ROWS.into()];
+            let args = vec![after.into(), until.0.into(), RECONCILE_PAGE_ROWS.into()];
             tx.conn().fetch("comparing the outbox with the log", sql, args).await?
         };
         let Some(last) = found.last().map(|row| row.int(0)).transpose()? else { return Ok(None) };

@@ -10,7 +10,7 @@ use crate::{
     Conn, Error, Result,
     audit::first_bytes,
     db::{Row, Value},
-    limits::{RECONCILE_REPAIR_BATCH, RECONCILE_RUNS_KEPT, RECONCILE_TEXT_BYTES_MAX},
+    limits::{RECONCILE_REPAIR_BATCH, RECONCILE_RUNS_KEPT, RECONCILE_STORED_ROWS, RECONCILE_TEXT_BYTES_MAX},
 };
 
 const COLUMNS: &str = "seq, run_id, state, origin, actor, projector, started_at, finished_at, error, checks, \
@@ -37,9 +37,10 @@ pub(super) async fn find_to_write(conn: &mut Conn<'_>, id: &str) -> Result<Optio
     one(conn, format!("SELECT {COLUMNS} FROM reconciliation WHERE run_id = ? {lock}"), vec![id.into()]).await
 }
 
-/// The newest run before this one.
-pub(super) async fn last_before(conn: &mut Conn<'_>, seq: i64) -> Result<Option<Run>> {
-    let sql = format!("SELECT {COLUMNS} FROM reconciliation WHERE seq < ? ORDER BY seq DESC LIMIT 1");
+/// The newest run of everything before this one; those of one projector do not stand in for it.
+pub(super) async fn last_of_all_before(conn: &mut Conn<'_>, seq: i64) -> Result<Option<Run>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM reconciliation WHERE seq < ? AND projector IS NULL ORDER BY seq DESC LIMIT 1");
     one(conn, sql, vec![seq.into()]).await
 }
 
@@ -124,7 +125,7 @@ pub(super) async fn insert(
     conn.execute("storing a reconciliation", sql, args).await.map(drop)
 }
 
-/// Removes runs that are older than those that are kept, and what was to be repaired of them.
+/// Removes runs that are older than those that are kept.
 pub(super) async fn remove_old(conn: &mut Conn<'_>, seq: i64) -> Result<()> {
     let sql = "DELETE FROM reconciliation WHERE seq <= ? AND active IS NULL";
     let last = seq.saturating_sub(RECONCILE_RUNS_KEPT);
@@ -153,19 +154,46 @@ pub(super) async fn change(
     Ok(conn.execute("changing a reconciliation", sql, args).await? > 0)
 }
 
-/// Only what the last run found may be repaired: what others found is forgotten.
-pub(super) async fn forget_others(conn: &mut Conn<'_>, seq: i64) -> Result<()> {
-    let doing = "forgetting what was found before";
-    conn.execute(doing, "DELETE FROM reconciliation_difference WHERE run <> ?", vec![seq.into()]).await?;
-    let sql = "UPDATE reconciliation SET repair_state = 'none' \
-               WHERE seq <> ? AND active IS NULL AND repair_state IN ('possible', 'failed')";
-    conn.execute(doing, sql, vec![seq.into()]).await.map(drop)
+/// Holds the run until the end of the transaction if `runner` still does it; answers whether he does. Whoever was
+/// frozen for so long that another one has taken it must not touch what that one has stored.
+pub(super) async fn hold(conn: &mut Conn<'_>, seq: i64, runner: &str) -> Result<bool> {
+    let lock = conn.engine().for_update();
+    let sql = format!("SELECT seq FROM reconciliation WHERE seq = ? AND runner = ? AND active = 1 {lock}");
+    let held = conn.fetch_optional("holding a reconciliation", sql, vec![seq.into(), runner.into()]).await?;
+    Ok(held.is_some())
 }
 
-/// Removes what an earlier try of a run has stored.
-pub(super) async fn clear_differences(conn: &mut Conn<'_>, seq: i64) -> Result<()> {
-    let sql = "DELETE FROM reconciliation_difference WHERE run = ?";
-    conn.execute("clearing differences", sql, vec![seq.into()]).await.map(drop)
+/// Only what the last run found may be repaired: what others found may not be any more.
+pub(super) async fn forbid_others(conn: &mut Conn<'_>, seq: i64) -> Result<()> {
+    let sql = "UPDATE reconciliation SET repair_state = 'none' \
+               WHERE seq <> ? AND active IS NULL AND repair_state IN ('possible', 'failed')";
+    conn.execute("forgetting what was found before", sql, vec![seq.into()]).await.map(drop)
+}
+
+/// Whose differences are removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose {
+    /// Those that an earlier try of the run has stored.
+    Of(i64),
+    /// Those of the runs before it, which are not to be repaired any more.
+    Before(i64),
+}
+
+/// Removes some of them, since they may be so many that others would wait for the transaction; answers whether there
+/// were any.
+pub(super) async fn remove_some(conn: &mut Conn<'_>, whose: Whose) -> Result<bool> {
+    let (is_whose, seq) = match whose {
+        Whose::Of(seq) => ("run = ?", seq),
+        Whose::Before(seq) => ("run < ?", seq),
+    };
+    let sql = format!(
+        "SELECT run, MAX(number) FROM (SELECT run, number FROM reconciliation_difference WHERE {is_whose} \
+         ORDER BY run, number LIMIT ?) AS oldest GROUP BY run ORDER BY run LIMIT 1"
+    );
+    let limit = i64::try_from(RECONCILE_STORED_ROWS).unwrap_or(i64::MAX);
+    let row = conn.fetch_optional("looking for old differences", sql, vec![seq.into(), limit.into()]).await?;
+    let Some(row) = row else { return Ok(false) };
+    remove_differences(conn, row.int(0)?, row.int(1)?).await.map(|()| true)
 }
 
 /// A difference that events can put right, and who knows which.
@@ -225,7 +253,7 @@ pub(super) async fn next_differences(conn: &mut Conn<'_>, seq: i64) -> Result<Op
     Ok((!batch.is_empty()).then_some((batch, last)))
 }
 
-/// Forgets the differences up to a number: they are repaired.
+/// Forgets the differences of a run up to a number.
 pub(super) async fn remove_differences(conn: &mut Conn<'_>, seq: i64, last: i64) -> Result<()> {
     let sql = "DELETE FROM reconciliation_difference WHERE run = ? AND number <= ?";
     conn.execute("removing differences", sql, vec![seq.into(), last.into()]).await.map(drop)

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::left::{Left, left};
+pub(crate) use self::left::{Left, left, left_before, pending_up_to};
 use self::{noting::Noting, pending::SHARDS, shard::Shard};
 use super::{
     Formatter, Handle, Options, OutboxTable, Sink, State,

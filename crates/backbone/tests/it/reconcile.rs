@@ -4,6 +4,7 @@
 mod path;
 mod site;
 mod turns;
+mod waiting;
 
 use std::sync::{
     Arc,
@@ -100,8 +101,13 @@ async fn only_what_the_last_run_found_is_repaired_and_not_for_ever(engine: Engin
     let control = site.reconciler(options()).control();
     assert_eq!(refusal(control.repair("no such run", &actor()).await), Refusal::UnknownRun);
     assert_eq!(refusal(control.start(Some("nobody"), &actor(), None).await), Refusal::UnknownProjector);
-    site.world.execute("INSERT INTO light (name, version) VALUES ('light 1', 4)").await;
     let reconciler = site.reconciler(options());
+    // What no event can put right is told, and is nothing to repair.
+    site.world.execute("INSERT INTO light (name, version) VALUES ('light 0', 1000000)").await;
+    let broken = reconciler.run_now(None, &actor()).await.unwrap();
+    assert_eq!((broken.differences, broken.repair.state), (1, RepairState::None), "{broken:?}");
+    assert_eq!(lights(&broken).examples[0].subject, "light 0");
+    site.world.execute("UPDATE light SET name = 'light 1', version = 4").await;
     let only = reconciler.run_now(Some(NAME), &actor()).await.unwrap();
     assert_eq!((only.checks.len(), only.projector.as_deref()), (1, Some(NAME)));
     let first = reconciler.run_now(None, &actor()).await.unwrap();
@@ -154,7 +160,8 @@ async fn what_a_projector_has_yet_to_begin_with_is_not_settled(engine: Engine) {
     let relay = site.relay();
     site.turn(0..40).await;
     let (db, log, generation) = (&site.world.db, &site.world.log, Generation::FIRST);
-    let comparison = Comparison { db, log, generation, identity: NAME, event_types: &[TURNED] };
+    let patience = std::time::Duration::from_mins(1);
+    let comparison = Comparison { db, log, generation, identity: NAME, event_types: &[TURNED], patience };
     let (settled, running) = tokio::join!(comparison.settle(), async { site.start() });
     assert!(settled.unwrap());
     assert_eq!(site.shown().await, site.facts().await, "it was settled before it began");

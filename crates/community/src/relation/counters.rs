@@ -55,6 +55,14 @@ pub(super) fn first_changes(generation: Generation, at: Timestamp) -> i64 {
     range + at.0.clamp(0, CHANGES_FIRST_MAX)
 }
 
+/// The same for a row that is made by whoever reads it, since it was lost. Without a number, nothing of the user's
+/// would be kept until his next change.
+async fn first_changes_now(conn: &mut Conn<'_>, generation: Generation) -> Result<i64> {
+    let sql = format!("SELECT {}", conn.engine().now());
+    let now = conn.fetch_optional("reading the clock of the database", sql, Vec::new()).await?;
+    Ok(first_changes(generation, Timestamp(now.map_or(Ok(0), |row| row.int(0))?)))
+}
+
 const CHANGES_OF_A_GENERATION: i64 = 1 << 42;
 /// Milliseconds until the year 2074: from there one can still count on for long.
 const CHANGES_FIRST_MAX: i64 = CHANGES_OF_A_GENERATION - (1 << 40);

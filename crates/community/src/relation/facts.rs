@@ -8,15 +8,18 @@ pub(super) mod state;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use tidings_backbone::{Conn, Error, EventIds, Result, ledger::Decide, outbox};
+use tidings_backbone::{Conn, EventIds, Result, ledger::Decide, outbox};
 use tidings_event::{
     Event, Metadata, Timestamp,
-    payload::{Followed, Payload, Rest, Unfollowed},
+    payload::{Followed, Rest, Unfollowed},
 };
 
 use self::state::{Known, States};
 use super::{Pair, counters, hot::Hot};
-use crate::UserId;
+use crate::{
+    UserId,
+    envelope::{self, About},
+};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,29 +173,19 @@ impl Relation {
     /// The event of a change at `at` to `version`; `since` is when the state before it began.
     fn event(&self, command: &Command, version: u64, since: Timestamp, at: Timestamp) -> Result<Event> {
         let (from, to) = (command.from.into(), command.to.into());
-        let (event_type, schema_version, payload) = match command.change {
-            Change::Follow => described(&Followed { from, to, followed_at: at, rest: Rest::new() }),
+        let (about, metadata) = (About::relation(command.pair(), version), command.metadata.clone());
+        match command.change {
+            Change::Follow => envelope::event(
+                &Followed { from, to, followed_at: at, rest: Rest::new() },
+                about,
+                metadata,
+                at,
+                &self.ids,
+            ),
             Change::Unfollow => {
-                described(&Unfollowed { from, to, followed_at: since, unfollowed_at: at, rest: Rest::new() })
+                let payload = Unfollowed { from, to, followed_at: since, unfollowed_at: at, rest: Rest::new() };
+                envelope::event(&payload, about, metadata, at, &self.ids)
             }
-        };
-        Ok(Event {
-            id: self.ids.next(at),
-            event_type: event_type.to_owned(),
-            schema_version,
-            aggregate_type: "relation".to_owned(),
-            aggregate_id: command.pair().to_string(),
-            key: command.from.to_string(),
-            version,
-            occurred_at: at,
-            payload: payload.map_err(|source| Error::Json { doing: "writing a payload", source })?,
-            metadata: command.metadata.clone(),
-        })
+        }
     }
-}
-
-type Described = (&'static str, u32, serde_json::Result<Box<serde_json::value::RawValue>>);
-
-fn described<P: Payload>(payload: &P) -> Described {
-    (P::EVENT_TYPE, P::SCHEMA_VERSION, payload.write())
 }

@@ -6,7 +6,7 @@
 //!
 //! **What is on its way is no difference.** Whatever differs is looked at again, when all that was committed before has
 //! been applied; only what then differs just as it did at the look before is wrong. What is parked, what changes from
-//! look to look, and everything while the projector is behind and not at work, is lagging.
+//! look to look, and what events wait for while the projector is behind and not at work, is lagging.
 //!
 //! **Repair is an event.** A pair is stated anew (`relation.restated`): the fact stays as it is but for its version,
 //! which rises above that of the mirror, so that to the projector it is simply the newest state. Of a mirror row
@@ -15,9 +15,14 @@
 //! in Redis is no projection and needs no event: it is dropped, and read anew when it is next asked for.
 //!
 //! Not repaired so: rows whose version is above [`limits::RESTATED_VERSION_MAX`](crate::limits::RESTATED_VERSION_MAX),
-//! and rows of what can be no user (a negative id). They are gone with a rebuild.
+//! and rows of what can be no user (a negative id). They are told apart, and are gone with a rebuild.
+//!
+//! In reading order: `first` looks at everything, `look` once more at what differed; `looks` does both, and `repair`
+//! what is to be done; `cache` is of what Redis keeps.
 
 mod cache;
+mod first;
+mod look;
 mod looks;
 mod repair;
 

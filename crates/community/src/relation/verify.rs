@@ -11,8 +11,10 @@
 //! its fact is a suspect: when all that was on its way has been applied, [`compare_again`] looks at it
 //! alone, and if its fact has not changed since, the mirror must be at it.
 //!
-//! Memory: some 50 bytes for each pair with pending events and for each user in the graph.
+//! Memory: some 50 bytes for each pair with pending events; where counters are compared with facts and not with the
+//! mirror, for each user in the graph as well.
 
+pub(super) mod counters;
 pub(super) mod pairs;
 pub(super) mod pending;
 mod report;
@@ -77,7 +79,7 @@ pub(super) async fn compare_generation(mut tx: Tx, generation: Generation, log: 
     let parked = Pending::parked(&mut conn, &identity, &log.parts(EVENT_TYPES)).await?;
     let (mut report, mut suspects) = (Report::new(Offset(0), parked.events()), Suspects::default());
     pairs::compare(&mut conn, generation, &Shards::ALL, &parked, &mut report, Some(&mut suspects)).await?;
-    users::compare_with_mirror(&mut conn, generation, &parked, &mut report).await?;
+    counters::compare_with_mirror(&mut conn, generation, &parked, &mut report).await?;
     tx.rollback().await?;
     Ok((report, suspects))
 }

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use tidings_backbone::{Conn, Error, EventIds, Result, db::Value, ledger::Decide, outbox};
 use tidings_event::{
     Event, Metadata, Timestamp,
-    payload::{self, Payload, Rest},
+    payload::{self, Rest},
 };
 
 use super::{Handle, User, UserId, read};
+use crate::envelope::{self, About};
 
 /// Asks for a user to exist.
 #[derive(Clone, Debug)]
@@ -165,16 +166,5 @@ fn event(user: &Registered, command: &Register, ids: &EventIds, at: Timestamp) -
         ordinal: user.ordinal,
         rest: Rest::new(),
     };
-    Ok(Event {
-        id: ids.next(at),
-        event_type: payload::Registered::EVENT_TYPE.to_owned(),
-        schema_version: payload::Registered::SCHEMA_VERSION,
-        aggregate_type: "account".to_owned(),
-        aggregate_id: user.user_id.to_string(),
-        key: user.user_id.to_string(),
-        version: 1,
-        occurred_at: at,
-        payload: payload.write().map_err(|source| Error::Json { doing: "writing a payload", source })?,
-        metadata: command.metadata.clone(),
-    })
+    envelope::event(&payload, About::user("account", user.user_id, 1), command.metadata.clone(), at, ids)
 }

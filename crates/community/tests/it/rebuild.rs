@@ -149,8 +149,8 @@ async fn check_moves(engine: Engine, before: &[Vec<Command>], moves: Vec<Move>, 
                VALUES ('relation@2', 'outbox/0', ?, 0)";
     world.tamper(sql, vec![building.at.0.into()]).await;
     let log = Log::Embedded(world.db.clone());
-    let (generation, event_types) = (NEXT.generation, EVENT_TYPES);
-    let check = Check { db: &world.db, log: &log, generation, identity: "relation@2", event_types };
+    let (generation, event_types, patience) = (NEXT.generation, EVENT_TYPES, std::time::Duration::from_secs(60));
+    let check = Check { db: &world.db, log: &log, generation, identity: "relation@2", event_types, patience };
     let checked = generations().check(&check).await.unwrap();
     assert_eq!((checked.differences, checked.in_flight), (0, 0), "{}", checked.report);
 }

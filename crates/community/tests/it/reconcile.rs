@@ -6,7 +6,7 @@ mod load;
 mod repair;
 mod show;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use tidings_backbone::{
     Durability,
@@ -24,9 +24,17 @@ use crate::world::World;
 pub(crate) struct Found(BTreeMap<&'static str, Compared>);
 
 pub(crate) async fn compare_by(world: &World, reconciled: &RelationReconciled) -> Found {
-    let log = Log::Embedded(world.db.clone());
-    let (generation, event_types) = (Generation::FIRST, EVENT_TYPES);
-    let comparison = Comparison { db: &world.db, log: &log, generation, identity: NAME, event_types };
+    compare_within(world, reconciled, Duration::from_secs(60)).await
+}
+
+/// The same, without much patience with the projector.
+pub(crate) async fn compare_at_once(world: &World) -> Found {
+    compare_within(world, &RelationReconciled::new(world.clock.clone()), Duration::from_millis(100)).await
+}
+
+async fn compare_within(world: &World, reconciled: &RelationReconciled, patience: Duration) -> Found {
+    let (db, log, generation) = (&world.db, Log::Embedded(world.db.clone()), Generation::FIRST);
+    let comparison = Comparison { db, log: &log, generation, identity: NAME, event_types: EVENT_TYPES, patience };
     let compared = reconciled.compare(&comparison).await.unwrap();
     Found(compared.into_iter().map(|compared| (compared.check, compared)).collect())
 }
@@ -65,6 +73,11 @@ impl Found {
 
     pub(crate) fn lagging(&self) -> u64 {
         self.0.values().map(|compared| compared.lagging).sum()
+    }
+
+    /// What a check says beside its numbers.
+    pub(crate) fn note(&self, check: &str) -> &str {
+        self.of(check).note.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn differences(&self) -> Vec<Difference> {

@@ -82,9 +82,15 @@ async fn settle(projectors: &Handle) -> Result<()> {
 fn checked(report: &Report, kind: Kind) -> u64 {
     match kind {
         Kind::MirrorMissing => report.facts,
-        Kind::MirrorExtra | Kind::MirrorStatus | Kind::MirrorVersion | Kind::MirrorTime => report.mirror_rows,
+        Kind::MirrorExtra | Kind::MirrorOfNobody | Kind::MirrorStatus | Kind::MirrorVersion | Kind::MirrorTime => {
+            report.mirror_rows
+        }
         Kind::EventWithoutFact => report.pending_events,
-        Kind::FollowerListLength | Kind::CounterMissing | Kind::CounterMalformed | Kind::CounterValue => report.users,
+        Kind::FollowerListLength
+        | Kind::CounterMissing
+        | Kind::CounterMalformed
+        | Kind::CounterValue
+        | Kind::CounterOfNobody => report.users,
     }
 }
 

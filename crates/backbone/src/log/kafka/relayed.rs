@@ -1,5 +1,7 @@
 //! How far the relay is with Tidings' own outbox, told by its checkpoint and the outbox itself.
 
+use std::collections::BTreeSet;
+
 use tidings_binlog::Flavor;
 use tidings_event::Timestamp;
 
@@ -20,23 +22,36 @@ pub(super) fn seen(checkpoint: &Checkpoint) -> Option<&Seen> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
     up_to: i64,
+    /// Those of them that are not.
+    pending: BTreeSet<i64>,
     seen: Option<Seen>,
 }
 
 impl Noted {
-    pub(super) fn up_to(number: i64) -> Self {
-        Self { up_to: number, seen: None }
+    pub(super) fn all_but(up_to: Offset, pending: BTreeSet<i64>) -> Self {
+        Self { up_to: up_to.0, pending, seen: None }
     }
 
     pub(super) fn by(checkpoint: Option<&Checkpoint>) -> Self {
-        Self { up_to: 0, seen: checkpoint.and_then(seen).cloned() }
+        Self { seen: checkpoint.and_then(seen).cloned(), ..Self::default() }
     }
 
     /// Whether it is there for certain.
     pub(crate) fn has(&self, number: i64) -> bool {
         let is_seen = |seen: &Seen| u64::try_from(number).is_ok_and(|number| seen.contains(number));
-        number <= self.up_to || self.seen.as_ref().is_some_and(is_seen)
+        (number <= self.up_to && !self.pending.contains(&number)) || self.seen.as_ref().is_some_and(is_seen)
     }
+
+    /// The number up to which all are there.
+    pub(crate) fn whole(&self) -> Offset {
+        let noted = self.pending.first().map_or(self.up_to, |first| first - 1);
+        Offset(self.seen.as_ref().map_or(0, whole).max(noted))
+    }
+}
+
+/// The number up to which the relay has published every event, whatever was committed when.
+pub(super) fn whole(seen: &Seen) -> i64 {
+    number(seen.gaps().first().map_or(seen.max, |gap| gap.from.saturating_sub(1)))
 }
 
 /// The transactions that the server has executed, in its own words; empty where it does not tell.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{
     Conn, Db, Error, Result,
-    limits::{OTHER_PROCESS_POLL_GAP, REBUILD_SETTLE_TIME_MAX},
+    limits::OTHER_PROCESS_POLL_GAP,
     log::{Log, Offset, Part},
     projector::{Generation, position},
 };
@@ -79,6 +79,8 @@ pub struct Check<'a> {
     pub identity: &'a str,
     /// The types of events that its projector takes: those are in parts of the log that it must have dealt with.
     pub event_types: &'static [&'static str],
+    /// How long [`Check::settle`] waits.
+    pub patience: Duration,
 }
 
 impl Check<'_> {
@@ -89,7 +91,12 @@ impl Check<'_> {
             self.log.relayed().await?;
             settled(self.db, self.log, self.identity, &self.log.parts(self.event_types)).await
         };
-        tokio::time::timeout(REBUILD_SETTLE_TIME_MAX, settled).await.map_or(Ok(false), |settled| settled.map(|()| true))
+        tokio::time::timeout(self.patience, settled).await.map_or(Ok(false), |settled| settled.map(|()| true))
+    }
+
+    /// Up to where the generation needs nothing of the log any more, in each part where its events are.
+    pub(crate) async fn reached(&self) -> Result<BTreeMap<Part, Offset>> {
+        reached(self.db, self.log, self.identity, &self.log.parts(self.event_types)).await
     }
 }
 
@@ -97,15 +104,9 @@ impl Check<'_> {
 pub(super) async fn settled(db: &Db, log: &Log, identity: &str, parts: &[Part]) -> Result<()> {
     let ends = log.ends(parts.iter().cloned().collect()).await?;
     loop {
-        // Where it has yet to begin, it stands before the first event.
-        let stored: BTreeMap<Part, Offset> = positions(db, identity).await?.into_iter().collect();
-        let position = |part: &Part| stored.get(part).copied().unwrap_or(log.before_first());
-        let short: Vec<(Part, Offset)> = ends
-            .iter()
-            .map(|(part, end)| (part, position(part), *end))
-            .filter(|(_, position, end)| position < end)
-            .map(|(part, position, _)| (part.clone(), position))
-            .collect();
+        let is_short = |(part, position): &(Part, Offset)| ends.get(part).is_some_and(|end| position < end);
+        let short: Vec<(Part, Offset)> =
+            reached(db, log, identity, parts).await?.into_iter().filter(is_short).collect();
         // Behind the last record of a topic there may be ends of transactions, which nobody reads.
         if short.is_empty() || log.behind(short).await?.iter().all(|behind| behind.events == 0) {
             return Ok(());
@@ -115,6 +116,13 @@ pub(super) async fn settled(db: &Db, log: &Log, identity: &str, parts: &[Part]) 
 }
 
 const LOOK_GAP: Duration = Duration::from_millis(50);
+
+/// The same in these parts: where it has yet to begin, it stands before the first event.
+async fn reached(db: &Db, log: &Log, identity: &str, parts: &[Part]) -> Result<BTreeMap<Part, Offset>> {
+    let stored: BTreeMap<Part, Offset> = positions(db, identity).await?.into_iter().collect();
+    let position = |part: &Part| stored.get(part).copied().unwrap_or(log.before_first());
+    Ok(parts.iter().map(|part| (part.clone(), position(part))).collect())
+}
 
 /// Up to where an identity needs nothing of the log any more.
 pub(super) async fn positions(db: &Db, identity: &str) -> Result<Vec<(Part, Offset)>> {

@@ -15,7 +15,7 @@ use crate::{
     Durability, Error, Result, Tx,
     clock::Stopwatch,
     db::Value,
-    limits::{PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, REBUILD_SEED_ROWS},
+    limits::{PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, REBUILD_SEED_ROWS, REBUILD_SETTLE_TIME_MAX},
     log::{Log, Offset, Part},
     parking,
     projector::{pace::Pace, position, task::Plan},
@@ -255,7 +255,8 @@ impl Foreman {
             return removal::end_replay(self, rebuild).await;
         }
         let (generation, event_types) = (rebuild.generation, self.plan.projector().event_types());
-        let check = Check { db: self.plan.db(), log: &self.log, generation, identity: &identity, event_types };
+        let (db, log, patience) = (self.plan.db(), &self.log, REBUILD_SETTLE_TIME_MAX);
+        let check = Check { db, log, generation, identity: &identity, event_types, patience };
         let checked = self.generations()?.check(&check).await?;
         if checked.differences > 0 && !rebuild.is_forced {
             return self.fail(rebuild, checked.report).await;

@@ -5,8 +5,8 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
 };
 
-/// Buckets of ids in each part of the log.
-const BUCKETS: u8 = 64;
+/// Buckets of ids in each part of the log: so many that one of them alone is small, whatever the window holds.
+const BUCKETS: u16 = 4_096;
 
 /// How many there are, and the sum of their checksums: the same in whatever order they come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(super) struct Sums(Vec<Sum>);
 
 impl Sum {
     /// The bucket of an event: by the random end of its id.
-    pub(super) fn bucket(id: &[u8; 16]) -> u8 {
-        id[15] % BUCKETS
+    pub(super) fn bucket(id: &[u8; 16]) -> u16 {
+        u16::from_be_bytes([id[14], id[15]]) % BUCKETS
     }
 
     /// What is summed of an event.
@@ -46,13 +46,13 @@ impl Sums {
     }
 
     /// The shards that differ, by part and bucket, with the rows of both sides; and how many have any.
-    pub(super) fn differing(&self, other: &Self) -> (BTreeMap<(u16, u8), u64>, u64) {
+    pub(super) fn differing(&self, other: &Self) -> (BTreeMap<(u16, u16), u64>, u64) {
         let (mut differing, mut shards) = (BTreeMap::new(), 0);
         for ((at, one), other) in (0_u32..).zip(&self.0).zip(&other.0) {
             shards += u64::from(one.count + other.count > 0);
             if one != other {
                 let part = u16::try_from(at / u32::from(BUCKETS)).unwrap_or(u16::MAX);
-                let bucket = u8::try_from(at % u32::from(BUCKETS)).unwrap_or(u8::MAX);
+                let bucket = u16::try_from(at % u32::from(BUCKETS)).unwrap_or(u16::MAX);
                 differing.insert((part, bucket), one.count + other.count);
             }
         }
@@ -74,9 +74,10 @@ mod tests {
             });
             sums
         };
-        let one = filled(&[(1, 1), (65, 2), (3, 1)]);
-        assert_eq!(one.differing(&filled(&[(3, 1), (65, 2), (1, 1)])), (BTreeMap::new(), 2));
-        let (differing, _) = one.differing(&filled(&[(1, 1), (65, 3), (3, 1)]));
-        assert_eq!(differing, BTreeMap::from([((1, 1), 4)]));
+        // Ids of 1 and 17 end alike as far as buckets go: 0x0101 and 0x1111.
+        let one = filled(&[(1, 1), (17, 2), (3, 1)]);
+        assert_eq!(one.differing(&filled(&[(3, 1), (17, 2), (1, 1)])), (BTreeMap::new(), 2));
+        let (differing, _) = one.differing(&filled(&[(1, 1), (17, 3), (3, 1)]));
+        assert_eq!(differing, BTreeMap::from([((1, 0x101), 4)]));
     }
 }

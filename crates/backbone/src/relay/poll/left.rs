@@ -1,9 +1,17 @@
 //! How far polling relays are with Tidings' own outbox, told by what is still pending.
 
+use std::collections::BTreeSet;
+
 use tidings_event::Timestamp;
 
 use super::pending::{MARK_NOTED, MARK_TRIGGER, SHARDS};
-use crate::{Conn, Result};
+use crate::{
+    Conn, Result,
+    db::Value,
+    limits::{RECONCILE_DIFFERENCES_MAX, RECONCILE_EXAMPLES_MAX},
+    log::Offset,
+    outbox::{self, Old},
+};
 
 /// What is pending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +29,65 @@ const DOING: &str = "looking for pending events";
 /// # Errors
 /// When the database refuses.
 pub(crate) async fn left(conn: &mut Conn<'_>) -> Result<Option<Left>> {
+    let Some(noted) = noted(conn).await? else { return Ok(None) };
+    let mut left = pending(conn, noted).await?;
+    if noted < i64::MAX {
+        left.rows += number(conn, "SELECT COUNT(*) FROM outbox WHERE seq > ?", &[noted]).await?.unwrap_or(0);
+        if left.first.is_none() {
+            let next = number(conn, "SELECT MIN(seq) FROM outbox WHERE seq > ?", &[noted]).await?;
+            left.first = first(conn, next).await?;
+        }
+    }
+    Ok(Some(left))
+}
+
+/// Events that are pending and occurred before `late`, as far as counting them is cheap.
+///
+/// # Errors
+/// When the database refuses.
+pub(crate) async fn left_before(conn: &mut Conn<'_>, late: Timestamp) -> Result<Old> {
+    let Some(noted) = noted(conn).await? else { return outbox::old_after(conn, Offset(0), late).await };
+    let from = "FROM (SELECT seq FROM outbox_pending WHERE shard < ? AND seq <= ? LIMIT ?) AS pending \
+                STRAIGHT_JOIN outbox ON outbox.seq = pending.seq WHERE outbox.occurred_at < ?";
+    let rows_max = i64::try_from(RECONCILE_DIFFERENCES_MAX).unwrap_or(i64::MAX);
+    let args: Vec<Value> = vec![i64::from(SHARDS).into(), noted.into(), rows_max.into(), late.0.into()];
+    let row = conn.fetch_optional(DOING, format!("SELECT COUNT(*) {from}"), args.clone()).await?;
+    let count = row.map_or(Ok(0), |row| row.int(0))?;
+    let examples_max = i64::try_from(RECONCILE_EXAMPLES_MAX).unwrap_or(i64::MAX);
+    let sql = format!("SELECT outbox.event_id, outbox.occurred_at {from} ORDER BY outbox.seq LIMIT ?");
+    let mut old =
+        Old { count, first: outbox::old(&conn.fetch(DOING, sql, [args, vec![examples_max.into()]].concat()).await?)? };
+    if noted < i64::MAX {
+        let more = outbox::old_after(conn, Offset(noted), late).await?;
+        old.count += more.count;
+        old.first.extend(more.first);
+        old.first.truncate(RECONCILE_EXAMPLES_MAX);
+    }
+    Ok(old)
+}
+
+/// The rows up to `until` that are pending, and up to which number all others are in the log: nothing as long as no
+/// polling relay has run. Of more rows than can be kept, those are told of that come first.
+///
+/// # Errors
+/// When the database refuses.
+pub(crate) async fn pending_up_to(conn: &mut Conn<'_>, until: Offset) -> Result<Option<(Offset, BTreeSet<i64>)>> {
+    let Some(noted) = noted(conn).await? else { return Ok(None) };
+    let mut up_to = noted.min(until.0);
+    let rows_max = i64::try_from(RECONCILE_DIFFERENCES_MAX).unwrap_or(i64::MAX);
+    let sql = "SELECT CAST(seq AS SIGNED) FROM outbox_pending WHERE shard < ? AND seq <= ? ORDER BY seq LIMIT ?";
+    let args = vec![i64::from(SHARDS).into(), up_to.into(), rows_max.into()];
+    let rows = conn.fetch(DOING, sql, args).await?;
+    let pending = rows.iter().map(|row| row.int(0)).collect::<Result<BTreeSet<_>>>()?;
+    if pending.len() >= RECONCILE_DIFFERENCES_MAX {
+        up_to = pending.last().copied().unwrap_or(up_to);
+    }
+    Ok(Some((Offset(up_to), pending)))
+}
+
+/// The number up to which each row that is not in the log is noted as pending; of all, where nobody has dropped or
+/// made the trigger since.
+async fn noted(conn: &mut Conn<'_>) -> Result<Option<i64>> {
     let table = "SELECT COUNT(*) FROM information_schema.TABLES \
                  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'outbox_pending'";
     if number(conn, table, &[]).await?.unwrap_or(0) == 0 {
@@ -33,19 +100,12 @@ pub(crate) async fn left(conn: &mut Conn<'_>) -> Result<Option<Left>> {
                    AND CAST(COALESCE(UNIX_TIMESTAMP(CREATED), 0) * 100 AS UNSIGNED) = \
                    (SELECT MAX(seq) FROM outbox_pending WHERE shard = ?)";
     if number(conn, trigger, &[i64::from(MARK_TRIGGER)]).await?.unwrap_or(0) > 0 {
-        return pending(conn, i64::MAX).await.map(Some);
+        return Ok(Some(i64::MAX));
     }
     // Nobody has noted the rows above, so none of them is known to be in the log. In a table that was made
     // anew that is all of them.
     let head = number(conn, "SELECT MAX(seq) FROM outbox", &[]).await?.unwrap_or(0);
-    let noted = if head < noted { 0 } else { noted };
-    let mut left = pending(conn, noted).await?;
-    left.rows += number(conn, "SELECT COUNT(*) FROM outbox WHERE seq > ?", &[noted]).await?.unwrap_or(0);
-    if left.first.is_none() {
-        let next = number(conn, "SELECT MIN(seq) FROM outbox WHERE seq > ?", &[noted]).await?;
-        left.first = first(conn, next).await?;
-    }
-    Ok(Some(left))
+    Ok(Some(if head < noted { 0 } else { noted }))
 }
 
 /// What is noted up to a number.

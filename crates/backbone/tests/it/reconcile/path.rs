@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tidings_backbone::{
-    Durability, outbox,
+    Clock, Durability, outbox,
     reconcile::{Found, Options, RepairState, Run, State},
 };
 use tidings_testkit::{database::Engine, on_every_server};
@@ -12,6 +12,7 @@ use super::site::{Site, actor, options};
 
 on_every_server!(
     what_is_not_relayed_is_on_its_way_until_it_is_late,
+    what_polling_relays_have_not_sent_is_named_exactly,
     what_the_log_lacks_has_twice_or_has_from_elsewhere_is_found_exactly,
 );
 
@@ -46,6 +47,49 @@ async fn what_is_not_relayed_is_on_its_way_until_it_is_late(engine: Engine) {
     running.settle().await;
     let run = patient.run_now(None, &actor()).await.unwrap();
     assert_eq!((run.differences, run.lagging), (0, 0), "{run:?}");
+    running.stop().await;
+    relay.stop().await;
+}
+
+async fn what_polling_relays_have_not_sent_is_named_exactly(engine: Engine) {
+    let clock = Clock::manual(Clock::system().now());
+    let site = Site::on_with_clock(engine, clock.clone()).await.polled();
+    let (relay, running) = (site.relay().unwrap(), site.start());
+    site.turn(0..1).await;
+    clock.advance(Duration::from_millis(1));
+    site.turn(1..20).await;
+    running.settle().await;
+    relay.stop().await;
+    let reconciler = site.reconciler(Options { relay_late: Duration::from_mins(1), ..options() });
+    let run = reconciler.run_now(None, &actor()).await.unwrap();
+    assert_eq!((run.state, run.differences, run.lagging), (State::Done, 0, 0), "{run:?}");
+
+    // One row waits among others that came after it and are sent; younger ones wait as well. And one row was struck
+    // off whose record is not there.
+    let pending = "INSERT INTO outbox_pending (shard, seq) SELECT CRC32(event_key) % 16, seq FROM outbox WHERE seq = 5";
+    site.world.execute(pending).await;
+    let sql = "INSERT INTO outbox (seq, event_id, event_type, schema_version, aggregate_type, aggregate_id, event_key, \
+               version, occurred_at, payload, metadata) SELECT 12, 0x00112233445566778899aabbccddeeff, event_type, 1, \
+               aggregate_type, aggregate_id, event_key, version, occurred_at, payload, metadata FROM outbox \
+               WHERE seq = 11";
+    site.world.execute("DELETE FROM outbox WHERE seq = 12").await;
+    site.world.execute(sql).await;
+    site.world.execute("DELETE FROM outbox_pending WHERE shard < 16 AND seq = 12").await;
+    clock.advance(Duration::from_mins(2));
+    // Events without lights: nobody waits for them to arrive.
+    site.world.emit("switch.turned", (0..3).map(|number| (format!("key {number}"), 1))).await;
+    let run = reconciler.run_now(None, &actor()).await.unwrap();
+    let relay = check(&run, "relay");
+    assert_eq!((kinds(relay), relay.lagging), (vec![("event not relayed", 1)], 3), "{run:?}");
+    let late = site.world.rows("SELECT LOWER(HEX(event_id)), seq FROM outbox WHERE seq = 5").await.remove(0).0;
+    assert_eq!(relay.examples[0].subject.replace('-', ""), format!("event {late}"));
+    let found = check(&run, "log");
+    assert_eq!(kinds(found), [("record missing", 1), ("record without event", 1)], "{run:?}");
+    assert_eq!(found.examples[0].subject, "event 00112233-4455-6677-8899-aabbccddeeff");
+    let relay = site.relay().unwrap();
+    running.settle().await;
+    let run = reconciler.run_now(None, &actor()).await.unwrap();
+    assert_eq!((check(&run, "relay").differences, check(&run, "relay").lagging), (0, 0), "{run:?}");
     running.stop().await;
     relay.stop().await;
 }

@@ -31,12 +31,16 @@ use crate::{
 
 pub(crate) const NAME: &str = "lights";
 pub(crate) const TURNED: &str = "switch.turned";
+/// From this version on nothing can be done for a light.
+pub(crate) const BROKEN: i64 = 1_000_000;
 
 /// A database with facts, and the way of their events to a projection.
 pub(crate) struct Site {
     pub(crate) world: World,
     pub(crate) broker: Option<Broker>,
     pub(crate) lights: Arc<Lights>,
+    /// Whether the relay polls.
+    is_polled: bool,
 }
 
 /// Compares lights with their facts, and repairs them.
@@ -105,7 +109,20 @@ impl Site {
             tx.conn().execute("making a table", table, vec![]).await.unwrap();
         }
         tx.commit().await.unwrap();
-        Self { world, broker, lights: Arc::default() }
+        Self { world, broker, lights: Arc::default(), is_polled: false }
+    }
+
+    /// The same, where relays poll.
+    pub(crate) fn polled(mut self) -> Self {
+        self.is_polled = true;
+        self.world.log = self.log_on(self.world.db.clone());
+        self
+    }
+
+    fn log_on(&self, db: Db) -> Log {
+        let Some(broker) = &self.broker else { return Log::Embedded(db) };
+        let log = KafkaLog::new(db, broker.options.clone());
+        Log::Kafka(if self.is_polled { log.polled() } else { log })
     }
 
     /// Turns lights, each once more: fact and event.
@@ -142,7 +159,10 @@ impl Site {
         let formatter =
             Formatter::new(&[Route::default()], &kafka.prefix, clock.clone(), sink.record_bytes_max()).unwrap();
         let options = relay::Options::new(url.clone(), kafka.prefix.clone());
-        let relay = Relay::new(options, formatter, sink, clock).unwrap();
+        let relay = match self.is_polled {
+            true => Relay::polling(options, formatter, place, clock).unwrap(),
+            false => Relay::new(options, formatter, sink, clock).unwrap(),
+        };
         let shutdown = CancellationToken::new();
         Some(Relaying { task: tokio::spawn(relay.run(shutdown.clone())), shutdown })
     }
@@ -162,12 +182,13 @@ impl Site {
 
     /// As another process would have it.
     pub(crate) fn reconciler_on(&self, db: Db, options: Options) -> Reconciler {
-        let log = match &self.broker {
-            None => Log::Embedded(db.clone()),
-            Some(broker) => Log::Kafka(KafkaLog::new(db.clone(), broker.options.clone())),
-        };
-        let (clock, ids) = (self.world.clock.clone(), EventIds::from_os());
-        Reconciler::new(db, log, clock, ids, vec![Arc::clone(&self.lights) as Arc<dyn Reconciled>], options)
+        self.reconciler_of(Arc::clone(&self.lights), db, options)
+    }
+
+    /// The same, that compares as it is told apart from all others.
+    pub(crate) fn reconciler_of(&self, lights: Arc<Lights>, db: Db, options: Options) -> Reconciler {
+        let (log, clock, ids) = (self.log_on(db.clone()), self.world.clock.clone(), EventIds::from_os());
+        Reconciler::new(db, log, clock, ids, vec![lights as Arc<dyn Reconciled>], options)
     }
 
     pub(crate) async fn facts(&self) -> BTreeMap<String, i64> {
@@ -251,6 +272,12 @@ impl Reconciled for Lights {
         let mut compared = Compared { shards: 1, shards_differing: 1, ..Compared::of("lights.view") };
         for (name, (fact, shown)) in found {
             let kind = if shown == 0 { "light missing" } else { "light wrong" };
+            if fact >= BROKEN {
+                let (subject, expected, found) = (name.clone(), fact.to_string(), shown.to_string());
+                let kind = "light broken";
+                compared.push_unrepairable(kind, || Difference { kind: kind.into(), subject, expected, found });
+                continue;
+            }
             let difference = || Difference {
                 kind: kind.into(),
                 subject: name.clone(),

@@ -14,13 +14,14 @@ use tidings_testkit::{database::Engine, on_every_engine};
 
 use super::{
     refusal,
-    site::{Site, actor, options},
+    site::{Lights, Site, actor, options},
 };
 use crate::kafka::eventually;
 
 on_every_engine!(
     a_run_is_due_by_the_clock_once_over_all_processes,
     one_process_does_a_run_and_another_one_replaces_it_when_it_was_killed,
+    who_was_frozen_and_lost_its_run_touches_nothing_of_its_successor,
     a_run_whose_processes_end_again_and_again_has_failed,
     few_differences_are_repaired_at_once_and_many_wait_for_an_operator,
     a_repair_that_was_killed_goes_on_and_repairs_nothing_twice,
@@ -51,6 +52,11 @@ async fn a_run_is_due_by_the_clock_once_over_all_processes(engine: Engine) {
         assert_eq!((found[0].trigger, found[0].actor.as_deref()), (Trigger::Schedule, None));
         assert_ne!(found[0].state, State::Running);
     }
+    // Of one projector alone the others, and the log, have nothing.
+    clock.advance(Duration::from_mins(59));
+    one.run_now(Some(super::site::NAME), &actor()).await.unwrap();
+    clock.advance(Duration::from_mins(1));
+    assert!(one.round().await.unwrap());
     let never = site.reconciler(options());
     clock.advance(Duration::from_hours(100));
     assert!(!never.round().await.unwrap());
@@ -85,6 +91,36 @@ async fn one_process_does_a_run_and_another_one_replaces_it_when_it_was_killed(e
     eventually("the lease to end", async || second.round().await.unwrap()).await;
     let run = second.control().find(&id).await.unwrap().unwrap();
     assert_eq!((run.state, run.differences), (State::Done, 0), "{run:?}");
+    if let Some(relay) = relay {
+        relay.stop().await;
+    }
+}
+
+/// As a process that was stopped for longer than its lease, and goes on with what it had found before.
+async fn who_was_frozen_and_lost_its_run_touches_nothing_of_its_successor(engine: Engine) {
+    let clock = Clock::manual(Timestamp(1_800_000_000_000));
+    let site = Site::on_with_clock(engine, clock.clone()).await;
+    let (relay, running) = (site.relay(), site.start());
+    running.settle().await;
+    site.world.execute("INSERT INTO light (name, version) VALUES ('a', 1), ('b', 1), ('c', 1)").await;
+    let lights = Arc::new(Lights::default());
+    // It found nothing, since it could not compare.
+    lights.is_broken.store(true, Ordering::SeqCst);
+    let gate = lights.gate.lock().await;
+    let patient = Options { lease: Duration::from_hours(1), ..options() };
+    let frozen = site.reconciler_of(Arc::clone(&lights), site.world.reopen().await, patient);
+    let task = tokio::spawn(async move { frozen.run_now(None, &actor()).await.unwrap() });
+    eventually("the comparison to begin", async || lights.compared.load(Ordering::SeqCst) > 0).await;
+    clock.advance(Duration::from_hours(2));
+    let reconciler = site.reconciler(options());
+    assert!(reconciler.round().await.unwrap(), "the lease has ended");
+    let run = runs(&reconciler).await.remove(0);
+    assert_eq!((run.state, run.differences), (State::Done, 3), "{run:?}");
+    drop(gate);
+    assert_eq!(task.await.unwrap(), run);
+    let repaired = reconciler.repair_now(&run.id, &actor()).await.unwrap();
+    assert_eq!(repaired.repair.events, 3, "{repaired:?}");
+    running.stop().await;
     if let Some(relay) = relay {
         relay.stop().await;
     }

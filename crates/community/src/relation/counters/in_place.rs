@@ -19,9 +19,8 @@ use tidings_backbone::{
     db::Value,
     projector::{Generation, generation::keep_live},
 };
-use tidings_event::Timestamp;
 
-use super::{Counters, Delta, first_changes, recount};
+use super::{Counters, Delta, first_changes_now, recount};
 use crate::{
     UserId,
     relation::{generation::Of, projection},
@@ -93,11 +92,7 @@ pub(super) async fn repair(conn: &mut Conn<'_>, user: UserId) -> Result<Counters
     let row = [live.0.into(), user.into(), 0.into(), 0.into(), 0.into(), 0.into(), 0.into(), Value::Null];
     let tail = conn.engine().on_conflict("generation, user_id", "changes = changes");
     conn.execute_rows("locking a counter", INSERT, vec![row], &tail).await?;
-    // A row that was lost gets a number that it never had: the number rises by one with each change, much
-    // more slowly than time. Without one, no list of his would be kept from now on.
-    let now = "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)";
-    let now = conn.fetch_optional("reading the server's clock", now, Vec::new()).await?;
-    let first_changes = first_changes(live, Timestamp(now.map_or(Ok(0), |row| row.int(0))?));
+    let first_changes = first_changes_now(conn, live).await?;
     let counted = count(conn, live, &[user], |_| Some(first_changes)).await?;
     Ok(counted.first().map(|(_, counters)| *counters).unwrap_or_default())
 }

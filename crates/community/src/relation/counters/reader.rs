@@ -11,7 +11,7 @@ use std::{
 use tidings_backbone::{Conn, Db, Durability, Result, db::Engine, projector::generation::keep_live};
 
 use super::{
-    Counters, Stored, in_place, read_stored, recount,
+    Counters, Stored, first_changes_now, in_place, read_stored, recount,
     store::{self},
 };
 use crate::{
@@ -129,7 +129,8 @@ impl CounterReader {
         Ok(true)
     }
 
-    /// Recounts and stores, in one transaction.
+    /// Recounts and stores, in one transaction. The number of the user's changes stays: lists that are kept at it are
+    /// as right as before, and counters that are kept are believed for a second at most ([`super::super::hot`]).
     async fn repair(&self, user: UserId) -> Result<Counters> {
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         let mut conn = tx.conn();
@@ -138,7 +139,11 @@ impl CounterReader {
                 let counters = counted(&mut conn, user).await?;
                 let changes = stored(&mut conn, user).await?.and_then(|stored| stored.changes);
                 let live = keep_live(&mut conn, projection::NAME).await?;
-                store::write(&mut conn, live, std::iter::once((user, counters, changes))).await?;
+                let changes = match changes {
+                    Some(changes) => changes,
+                    None => first_changes_now(&mut conn, live).await?,
+                };
+                store::write(&mut conn, live, std::iter::once((user, counters, Some(changes)))).await?;
                 counters
             }
             Engine::Mysql | Engine::Mariadb => in_place::repair(&mut conn, user).await?,

@@ -11,7 +11,8 @@ use super::Counters;
 use crate::{UserId, relation::generation::Of};
 
 /// Counts for each of `users`, as of the snapshot or transaction of `conn`. Posts, likes and
-/// favorites have no facts yet; their features will count them here.
+/// favorites have no facts yet; their features will count them here. Damage to the mirror that is no user's (a
+/// negative id) counts for nobody: it stays until a rebuild, and counters are right meanwhile.
 pub(in crate::relation) async fn recount(
     conn: &mut Conn<'_>,
     of: Of,
@@ -43,7 +44,7 @@ type Select = fn(&str, Of) -> String;
 fn select_followers(values: &str, of: Of) -> String {
     format!(
         "SELECT to_user_id, COUNT(*) FROM follower WHERE to_user_id IN ({values}) AND rel_status = 1 \
-         AND generation = {} GROUP BY to_user_id",
+         AND generation = {} AND from_user_id >= 0 GROUP BY to_user_id",
         of.sql()
     )
 }
@@ -69,7 +70,7 @@ fn select_followers_from_users(input: &str, of: Of) -> String {
         "WITH wanted (id) AS (SELECT DISTINCT input.* FROM ({input}) AS input) \
          SELECT STRAIGHT_JOIN m.to_user_id, COUNT(*) FROM wanted \
          JOIN follower m FORCE INDEX (follower_list) ON m.to_user_id = wanted.id AND m.rel_status = 1 \
-         AND m.generation = {} GROUP BY m.to_user_id",
+         AND m.generation = {} AND m.from_user_id >= 0 GROUP BY m.to_user_id",
         of.sql()
     )
 }

@@ -29,6 +29,9 @@ const FOLLOWINGS: &str = "kept followings";
 const COUNTERS: &str = "kept counters";
 const KINDS: [&str; 3] = [FOLLOWERS, FOLLOWINGS, COUNTERS];
 
+/// What differs, and its kind.
+type Wrong = (&'static str, Difference);
+
 pub(super) async fn compare(hot: &Hot, comparison: &Comparison<'_>, doubtful: &BTreeSet<UserId>) -> Result<Compared> {
     let mut compared = Compared::of("relation.cache");
     let mut suspects = Vec::new();
@@ -48,10 +51,7 @@ pub(super) async fn compare(hot: &Hot, comparison: &Comparison<'_>, doubtful: &B
         // What is as wrong as it was; all else has changed.
         let (same, other): (Vec<_>, Vec<_>) = before.into_iter().partition(|difference| wrong.contains(difference));
         compared.lagging += other.len() as u64;
-        for difference in same {
-            let kind = KINDS.into_iter().find(|kind| *kind == difference.kind).unwrap_or_default();
-            compared.push(kind, || difference);
-        }
+        same.into_iter().for_each(|(kind, difference)| compared.push(kind, || difference));
     }
     Ok(compared)
 }
@@ -72,10 +72,10 @@ pub(super) async fn drop_kept(hot: &Hot, differences: &[Difference]) {
 async fn sample(hot: &Hot, comparison: &Comparison<'_>, doubtful: &BTreeSet<UserId>) -> Result<Vec<UserId>> {
     let mut tx = comparison.db.read().await?;
     let mut conn = tx.conn();
-    let row = conn.fetch_optional("choosing users", "SELECT COUNT(*) FROM account", Vec::new()).await?;
-    let accounts = row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs().max(1);
+    let row = conn.fetch_optional("choosing users", "SELECT MAX(ordinal) FROM account", Vec::new()).await?;
+    let last = row.map_or(Ok(None), |row| row.int_or_null(0))?.unwrap_or_default().unsigned_abs();
     // Ordinals are dense, so each user is as likely as any other.
-    let first = i64::try_from(hot.lot() % accounts).unwrap_or_default();
+    let first = i64::try_from(hot.lot() % (last + 1)).unwrap_or_default();
     let mut users = Vec::new();
     for (from, to) in [(first, i64::MAX), (0, first)] {
         let limit = i64::try_from(RECONCILE_CACHE_USERS_MAX - users.len()).unwrap_or(0);
@@ -91,7 +91,7 @@ async fn sample(hot: &Hot, comparison: &Comparison<'_>, doubtful: &BTreeSet<User
 }
 
 /// What is kept of a user, would be served, and differs.
-async fn look(hot: &Hot, comparison: &Comparison<'_>, user: UserId) -> Result<Vec<Difference>> {
+async fn look(hot: &Hot, comparison: &Comparison<'_>, user: UserId) -> Result<Vec<Wrong>> {
     // Without Redis nothing is served.
     let Ok(before) = hot.look(user).await else { return Ok(Vec::new()) };
     let mut tx = comparison.db.read().await?;
@@ -101,7 +101,7 @@ async fn look(hot: &Hot, comparison: &Comparison<'_>, user: UserId) -> Result<Ve
         return Ok(wrong);
     }
     let after = hot.look(user).await.unwrap_or_default();
-    let is_same = |difference: &Difference| match &*difference.kind {
+    let is_same = |(kind, _): &Wrong| match *kind {
         FOLLOWERS => before.followers == after.followers,
         FOLLOWINGS => before.followings == after.followings,
         _ => before.counters == after.counters,
@@ -109,7 +109,7 @@ async fn look(hot: &Hot, comparison: &Comparison<'_>, user: UserId) -> Result<Ve
     Ok(wrong.into_iter().filter(is_same).collect())
 }
 
-async fn differing(conn: &mut Conn<'_>, user: UserId, kept: &Kept) -> Result<Vec<Difference>> {
+async fn differing(conn: &mut Conn<'_>, user: UserId, kept: &Kept) -> Result<Vec<Wrong>> {
     let Some(Stored { counters, changes: Some(changes) }) =
         counters::read_stored(conn, Of::Live, &[user]).await?.remove(&user)
     else {
@@ -127,7 +127,7 @@ async fn differing(conn: &mut Conn<'_>, user: UserId, kept: &Kept) -> Result<Vec
         && found != expected
     {
         let (expected, found) = (format!("{expected:?}"), format!("{found:?}"));
-        wrong.push(Difference { kind: COUNTERS.into(), subject: user.to_string(), expected, found });
+        wrong.push((COUNTERS, Difference { kind: COUNTERS.into(), subject: user.to_string(), expected, found }));
     }
     Ok(wrong)
 }
@@ -138,7 +138,7 @@ async fn list_differs(
     kind: &'static str,
     name: ListName,
     list: &KeptList,
-) -> Result<Option<Difference>> {
+) -> Result<Option<Wrong>> {
     // One line more tells whether a whole list is all of it.
     let limit = list.lines.len() + usize::from(list.is_whole);
     let lines = lists::lines(conn, name, user, limit).await?;
@@ -151,5 +151,5 @@ async fn list_differs(
         None => format!("{} lines", lines.len()),
     };
     let (expected, found) = (told(&lines), told(&list.lines));
-    Ok(Some(Difference { kind: kind.into(), subject: user.to_string(), expected, found }))
+    Ok(Some((kind, Difference { kind: kind.into(), subject: user.to_string(), expected, found })))
 }

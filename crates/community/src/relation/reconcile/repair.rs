@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidings_backbone::{
-    Conn, Error, EventIds, Result, db::Value, outbox, projector::generation::keep_live, reconcile::Difference,
+    Conn, EventIds, Result, db::Value, outbox, projector::generation::keep_live, reconcile::Difference,
 };
 use tidings_event::{
     Event, Metadata, Timestamp,
-    payload::{Payload, RecountRequested, Rest, Restated},
+    payload::{RecountRequested, Rest, Restated},
 };
 
 use crate::{
     Pair, UserId,
+    envelope::{self, About},
     limits::RESTATED_VERSION_MAX,
     relation::{
         facts::state::keep_turn,
@@ -21,9 +22,6 @@ use crate::{
     },
 };
 
-/// Of counters.
-const KINDS_OF_USERS: [Kind; 3] = [Kind::CounterMissing, Kind::CounterMalformed, Kind::CounterValue];
-
 /// Emits the events, and raises the versions that they have.
 pub(super) async fn repair(
     differences: &[Difference],
@@ -32,7 +30,8 @@ pub(super) async fn repair(
     mut conn: Conn<'_>,
 ) -> Result<u64> {
     let pairs: BTreeSet<Pair> = differences.iter().filter_map(|difference| difference.subject.parse().ok()).collect();
-    let is_of_user = |difference: &&Difference| KINDS_OF_USERS.iter().any(|kind| kind.text() == difference.kind);
+    let of_users: Vec<&str> = Kind::ALL.into_iter().filter(|kind| kind.is_of_counters()).map(Kind::text).collect();
+    let is_of_user = |difference: &&Difference| of_users.contains(&&*difference.kind);
     let users: BTreeSet<UserId> =
         differences.iter().filter(is_of_user).filter_map(|difference| difference.subject.parse().ok()).collect();
     // As for commands: until the commit nobody else decides for these keys.
@@ -53,7 +52,7 @@ async fn restate(pairs: &BTreeSet<Pair>, at: Timestamp, ids: &EventIds, conn: &m
     let states = suspects::read(conn, generation, pairs.iter()).await?;
     let (mut rows, mut events) = (Vec::with_capacity(states.len()), Vec::with_capacity(states.len()));
     for (pair, (fact, found)) in states {
-        let Some(state) = stated(pair, fact, found, at) else { continue };
+        let Some(state) = stated(fact, found, at) else { continue };
         let Mirrored { active, version, created_at, updated_at } = state;
         rows.push([
             pair.from.into(),
@@ -65,8 +64,8 @@ async fn restate(pairs: &BTreeSet<Pair>, at: Timestamp, ids: &EventIds, conn: &m
         ]);
         let (from, to) = (pair.from.into(), pair.to.into());
         let payload = Restated { from, to, following: active, created_at, updated_at, rest: Rest::new() };
-        let aggregate = ("relation", pair.to_string());
-        events.push(event(&payload, aggregate, pair.from, version.unsigned_abs(), at, ids)?);
+        let about = About::relation(pair, version.unsigned_abs());
+        events.push(envelope::event(&payload, about, Metadata::default(), at, ids)?);
     }
     // Of a fact that is there, only the version.
     let head = "INSERT INTO following (from_user_id, to_user_id, rel_status, version, created_at, updated_at) VALUES";
@@ -76,19 +75,24 @@ async fn restate(pairs: &BTreeSet<Pair>, at: Timestamp, ids: &EventIds, conn: &m
     Ok(events)
 }
 
-/// The state that is to be stated; `None` where there is nothing to put right.
-fn stated(pair: Pair, fact: Option<Mirrored>, found: Option<Mirrored>, at: Timestamp) -> Option<Mirrored> {
-    if fact == found {
+/// Whether an event can top the versions of both.
+pub(super) fn is_repairable(fact: Option<Mirrored>, found: Option<Mirrored>) -> bool {
+    version(fact, found) < RESTATED_VERSION_MAX
+}
+
+fn version(fact: Option<Mirrored>, found: Option<Mirrored>) -> i64 {
+    [fact, found].into_iter().flatten().map(|row| row.version).max().unwrap_or_default().max(0)
+}
+
+/// The state that is to be stated; `None` where there is nothing to put right, or nothing that can be.
+fn stated(fact: Option<Mirrored>, found: Option<Mirrored>, at: Timestamp) -> Option<Mirrored> {
+    if fact == found || !is_repairable(fact, found) {
         return None;
     }
-    let version = [fact, found].into_iter().flatten().map(|row| row.version).max().unwrap_or_default().max(0);
-    if version >= RESTATED_VERSION_MAX {
-        tracing::error!(%pair, version, "a version is too high to state the pair anew; rebuild the projection");
-        return None;
-    }
+    let before = fact;
     // A mirror row without a fact says nothing that is true.
     let fact = fact.unwrap_or(Mirrored { active: false, version: 0, created_at: at, updated_at: at });
-    Some(Mirrored { version: version + 1, ..fact })
+    Some(Mirrored { version: version(before, found) + 1, ..fact })
 }
 
 /// Asks for users to be counted anew. How often that was asked is the fact; it gives the version.
@@ -112,33 +116,12 @@ async fn request_recounts(
         let version = version + 1;
         rows.push([user.into(), version.into(), at.0.into()]);
         let payload = RecountRequested { user: user.into(), rest: Rest::new() };
-        events.push(event(&payload, ("counters", user.to_string()), user, version.unsigned_abs(), at, ids)?);
+        let about = About::user("counters", user, version.unsigned_abs());
+        events.push(envelope::event(&payload, about, Metadata::default(), at, ids)?);
     }
     let head = "INSERT INTO counter_recount (user_id, version, requested_at) VALUES";
     let inserted = |column| format!("{column} = {}", conn.engine().inserted(column));
     let tail = conn.engine().on_conflict("user_id", &["version", "requested_at"].map(inserted).join(", "));
     conn.execute_rows("requesting recounts", head, rows, &tail).await?;
     Ok(events)
-}
-
-fn event<P: Payload>(
-    payload: &P,
-    (aggregate_type, aggregate_id): (&str, String),
-    key: UserId,
-    version: u64,
-    at: Timestamp,
-    ids: &EventIds,
-) -> Result<Event> {
-    Ok(Event {
-        id: ids.next(at),
-        event_type: P::EVENT_TYPE.to_owned(),
-        schema_version: P::SCHEMA_VERSION,
-        aggregate_type: aggregate_type.to_owned(),
-        aggregate_id,
-        key: key.to_string(),
-        version,
-        occurred_at: at,
-        payload: payload.write().map_err(|source| Error::Json { doing: "writing a payload", source })?,
-        metadata: Metadata::default(),
-    })
 }

@@ -80,13 +80,17 @@ pub(in crate::relation) async fn compare(
     match suspects {
         Some(suspects) => {
             pending.iter().map(|(pair, _)| pair).filter(|pair| !judged.contains(pair)).for_each(|p| suspects.add(p));
-            find_extra(conn, generation, shards, extra).await?.into_iter().for_each(|pair| suspects.add(pair));
+            let found = find_extra(conn, generation, shards, extra).await?;
+            found.pairs.into_iter().for_each(|pair| suspects.add(pair));
+            // Whatever is on its way, nothing makes these right.
+            report_nobodies(&found.nobodies, report);
         }
         None => {
             judge_unchanged(conn, generation, pending, &judged, report).await?;
             let found = find_extra(conn, generation, shards, extra).await?;
-            found.iter().for_each(|pair| report.add(Kind::MirrorExtra, pair, "no row", "a row"));
-            report.count(Kind::MirrorExtra, extra.saturating_sub(found.len() as u64));
+            found.pairs.iter().for_each(|pair| report.add(Kind::MirrorExtra, pair, "no row", "a row"));
+            report_nobodies(&found.nobodies, report);
+            report.count(Kind::MirrorExtra, extra.saturating_sub((found.pairs.len() + found.nobodies.len()) as u64));
         }
     }
     Ok(())
@@ -176,10 +180,19 @@ fn compare_row(
     }
 }
 
+/// Mirror rows whose pair has no fact.
+#[derive(Default)]
+struct Extra {
+    pairs: Vec<Pair>,
+    /// Those whose ids are no users', as they are.
+    nobodies: Vec<(i64, i64)>,
+}
+
 /// Finds mirror rows whose pair has no fact; their number is known from the counts.
-async fn find_extra(conn: &mut Conn<'_>, generation: Generation, shards: &Shards, number: u64) -> Result<Vec<Pair>> {
+async fn find_extra(conn: &mut Conn<'_>, generation: Generation, shards: &Shards, number: u64) -> Result<Extra> {
+    let mut extra = Extra::default();
     if number == 0 {
-        return Ok(Vec::new());
+        return Ok(extra);
     }
     let sql = format!(
         "SELECT m.from_user_id, m.to_user_id FROM follower m \
@@ -189,7 +202,20 @@ async fn find_extra(conn: &mut Conn<'_>, generation: Generation, shards: &Shards
     );
     let limit: Value = i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into();
     let args = [vec![generation.0.into()], shards.args(), vec![limit]].concat();
-    conn.fetch("looking for mirror rows without facts", sql, args).await?.iter().map(read_pair).collect()
+    for row in conn.fetch("looking for mirror rows without facts", sql, args).await? {
+        let (from, to) = (row.int(0)?, row.int(1)?);
+        match (UserId::try_from(from), UserId::try_from(to)) {
+            (Ok(from), Ok(to)) => extra.pairs.push(Pair { from, to }),
+            _ => extra.nobodies.push((from, to)),
+        }
+    }
+    Ok(extra)
+}
+
+fn report_nobodies(nobodies: &[(i64, i64)], report: &mut Report) {
+    for (from, to) in nobodies {
+        report.add(Kind::MirrorOfNobody, format_args!("{from}:{to}"), "no row", "a row");
+    }
 }
 
 async fn count(conn: &mut Conn<'_>, sql: String, args: Vec<Value>) -> Result<u64> {

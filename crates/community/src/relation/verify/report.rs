@@ -13,6 +13,8 @@ pub enum Kind {
     MirrorMissing,
     /// A mirror row without a fact, or ahead of the applied events.
     MirrorExtra,
+    /// A mirror row of what can be no user: of a negative id.
+    MirrorOfNobody,
     /// A mirror row that says the follow holds when it does not, or the reverse.
     MirrorStatus,
     /// A mirror row with another version.
@@ -29,6 +31,8 @@ pub enum Kind {
     CounterMalformed,
     /// A slot of the counters that differs from its facts.
     CounterValue,
+    /// Counters of what can be no user.
+    CounterOfNobody,
 }
 
 impl Kind {
@@ -37,6 +41,7 @@ impl Kind {
         match self {
             Self::MirrorMissing => "mirror row missing",
             Self::MirrorExtra => "mirror row without fact",
+            Self::MirrorOfNobody => "mirror row of no user",
             Self::MirrorStatus => "mirror status",
             Self::MirrorVersion => "mirror version",
             Self::MirrorTime => "mirror time",
@@ -45,13 +50,21 @@ impl Kind {
             Self::CounterMissing => "counters missing",
             Self::CounterMalformed => "counters malformed",
             Self::CounterValue => "counter value",
+            Self::CounterOfNobody => "counters of no user",
         }
     }
 
+    /// Whether it is of counters, and not of the mirror or a list.
+    pub(in crate::relation) fn is_of_counters(self) -> bool {
+        use Kind::{CounterMalformed, CounterMissing, CounterOfNobody, CounterValue};
+        matches!(self, CounterMissing | CounterMalformed | CounterValue | CounterOfNobody)
+    }
+
     /// Every kind, in the order of the report.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::MirrorMissing,
         Self::MirrorExtra,
+        Self::MirrorOfNobody,
         Self::MirrorStatus,
         Self::MirrorVersion,
         Self::MirrorTime,
@@ -60,6 +73,7 @@ impl Kind {
         Self::CounterMissing,
         Self::CounterMalformed,
         Self::CounterValue,
+        Self::CounterOfNobody,
     ];
 }
 

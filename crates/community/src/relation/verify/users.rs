@@ -1,31 +1,27 @@
-//! Counters and list lengths against facts, for every user of the graph.
+//! Counters and list lengths against facts, for every user of the graph: some 50 bytes of memory for each.
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{
-    Conn, Result,
-    db::{Row, Value},
-    projector::Generation,
-};
+use tidings_backbone::{Conn, Result, db::Row, projector::Generation};
 
 use super::{Kind, Report, pending::Pending};
 use crate::{
     UserId,
-    limits::VERIFY_STEP_ROWS,
+    limits::{VERIFY_STEP_ROWS, VERIFY_SUSPECTS_MAX},
     relation::counters::{Stored, read_stored_after},
 };
 
 /// What is counted for one user.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+pub(super) struct Tally {
     /// Facts, with pending events taken back.
-    followings: i64,
-    followers: i64,
+    pub(super) followings: i64,
+    pub(super) followers: i64,
     /// Lines of the follower list.
     follower_list: i64,
 }
 
-type Tallies = BTreeMap<UserId, Tally>;
+pub(super) type Tallies = BTreeMap<UserId, Tally>;
 
 /// Compares the counters and the lists of every user with the facts.
 pub(super) async fn compare(
@@ -42,37 +38,9 @@ pub(super) async fn compare(
     tally_followers(conn, &mut tallies).await?;
     take_back(pending, &mut tallies);
     compare_lists(&tallies, pending, report);
-    compare_counters(conn, generation, tallies, pending, report).await
-}
-
-/// Compares the counters of every user with the mirror: both are changed by one transaction, so they agree
-/// in any snapshot, whatever is on its way. How long a list is follows from its rows, pair by pair.
-pub(in crate::relation) async fn compare_with_mirror(
-    conn: &mut Conn<'_>,
-    generation: Generation,
-    pending: &Pending,
-    report: &mut Report,
-) -> Result<()> {
-    let of: Value = generation.0.into();
-    let mut tallies = Tallies::new();
-    let doing = "counting lists of the mirror";
-    let owners = "SELECT to_user_id, COUNT(*) FROM follower WHERE generation = ? AND rel_status = 1 AND to_user_id > ? \
-                  GROUP BY to_user_id ORDER BY to_user_id LIMIT ?";
-    // The mirror is sorted by who is followed, so who follows is counted among the same rows.
-    let followed = "SELECT from_user_id, COUNT(*) FROM follower \
-                    WHERE generation = ? AND to_user_id > ? AND to_user_id <= ? AND rel_status = 1 \
-                    GROUP BY from_user_id";
-    let mut after = -1;
-    loop {
-        let rows = conn.fetch(doing, owners, vec![of.clone(), after.into(), VERIFY_STEP_ROWS.into()]).await?;
-        let Some(last) = rows.last() else { break };
-        let last = last.int(0)?;
-        add_rows(&rows, &|tally, number| tally.followers += number, &mut tallies)?;
-        let rows = conn.fetch(doing, followed, vec![of.clone(), after.into(), last.into()]).await?;
-        add_rows(&rows, &|tally, number| tally.followings += number, &mut tallies)?;
-        after = last;
-    }
-    compare_counters(conn, generation, tallies, pending, report).await
+    let (stored, without_row) = compare_counters(conn, generation, |_| true, tallies, pending, report).await?;
+    report.users += stored + without_row;
+    report_nobodies(conn, generation, report).await
 }
 
 /// Counts the active rows of each owner in the order of the table's list index, a step of owners
@@ -140,49 +108,89 @@ fn compare_lists(tallies: &Tallies, pending: &Pending, report: &mut Report) {
     }
 }
 
-async fn compare_counters(
+/// Compares the counters of those users who are wanted, all of whom the tallies have; answers how many have a row, and
+/// how many should have one.
+pub(super) async fn compare_counters(
     conn: &mut Conn<'_>,
     generation: Generation,
+    is_wanted: impl Fn(UserId) -> bool,
     mut tallies: Tallies,
     pending: &Pending,
     report: &mut Report,
-) -> Result<()> {
-    let mut after = None;
+) -> Result<(u64, u64)> {
+    let (mut after, mut rows) = (None, 0);
     loop {
         let step = read_stored_after(conn, generation, after, VERIFY_STEP_ROWS).await?;
         let Some((last, _)) = step.last() else { break };
         after = Some(*last);
-        for (user, stored) in step {
-            report.users += 1;
+        for (user, stored) in step.into_iter().filter(|(user, _)| is_wanted(*user)) {
+            rows += 1;
             let tally = tallies.remove(&user).unwrap_or_default();
             if !pending.will_recount(user) {
-                compare_counter(user, stored, tally, report);
+                compare_counter(user, Some(stored), tally, report);
             }
         }
     }
     tallies.retain(|user, _| !pending.will_recount(*user));
-    report_without_row(tallies, report);
-    Ok(())
+    let without_row = tallies.len() as u64;
+    tallies.into_iter().for_each(|(user, tally)| compare_counter(user, None, tally, report));
+    Ok((rows, without_row))
 }
 
-fn report_without_row(tallies: Tallies, report: &mut Report) {
-    for (user, tally) in tallies {
-        report.users += 1;
-        // A user whom no applied event concerns has no row yet.
-        if tally.slots() != [0; 5] {
-            report.add(Kind::CounterMissing, user, describe(tally.slots()), "no row");
-        }
+fn compare_counter(user: UserId, stored: Option<Stored>, tally: Tally, report: &mut Report) {
+    let expected = tally.slots();
+    if let Some(off) = Off::of(expected, stored) {
+        report.add(off.kind(), user, describe(expected), off.found(expected));
     }
 }
 
-fn compare_counter(user: UserId, stored: Stored, tally: Tally, report: &mut Report) {
-    let expected = tally.slots();
-    match stored.counters.map(|counters| counters.slots().map(i64::from)) {
-        None => report.add(Kind::CounterMalformed, user, describe(expected), "another value"),
-        Some(found) if found != expected => {
-            report.add(Kind::CounterValue, user, describe(expected), describe(found));
+/// Rows of negative ids, which nobody counts.
+pub(super) async fn report_nobodies(conn: &mut Conn<'_>, generation: Generation, report: &mut Report) -> Result<()> {
+    let sql = "SELECT user_id FROM user_counter WHERE generation = ? AND user_id < 0 ORDER BY user_id LIMIT ?";
+    let limit = i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX);
+    for row in conn.fetch("looking for counters of nobody", sql, vec![generation.0.into(), limit.into()]).await? {
+        report.add(Kind::CounterOfNobody, row.int(0)?, "no row", "a row");
+    }
+    Ok(())
+}
+
+/// How stored counters differ from what they should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::relation) enum Off {
+    /// There is no row, and should be.
+    Missing,
+    /// The row cannot be read.
+    Malformed,
+    /// By so much, which stays the same while both change.
+    By([i64; 5]),
+}
+
+impl Off {
+    pub(in crate::relation) fn of(expected: [i64; 5], stored: Option<Stored>) -> Option<Self> {
+        match stored.map(|stored| stored.counters.map(|counters| counters.slots().map(i64::from))) {
+            // A user whom no applied event concerns has no row yet.
+            None => (expected != [0; 5]).then_some(Self::Missing),
+            Some(None) => Some(Self::Malformed),
+            Some(Some(found)) if found == expected => None,
+            Some(Some(found)) => Some(Self::By(std::array::from_fn(|slot| found[slot] - expected[slot]))),
         }
-        Some(_) => {}
+    }
+
+    pub(in crate::relation) fn kind(self) -> Kind {
+        match self {
+            Self::Missing => Kind::CounterMissing,
+            Self::Malformed => Kind::CounterMalformed,
+            Self::By(_) => Kind::CounterValue,
+        }
+    }
+
+    /// What is there, in some words.
+    pub(in crate::relation) fn found(self, expected: [i64; 5]) -> String {
+        match self {
+            Self::Missing => "no row".to_owned(),
+            Self::Malformed => "another value".to_owned(),
+            Self::By(by) => describe(std::array::from_fn(|slot| expected[slot] + by[slot])),
+        }
     }
 }
 

@@ -6,17 +6,17 @@ use proptest::{prelude::*, strategy::ValueTree};
 use tidings_community::relation::counters::Counters;
 use tidings_testkit::{database::Engine, on_every_engine};
 
-use super::{Found, compare, counted, repair, set, stored};
+use super::{Found, compare, counted, repair, repair::difference, set, stored};
 use crate::{
     model::{USERS, batches},
-    world::{World, block_on, follow, unfollow},
+    world::{World, block_on, follow, pair, unfollow},
 };
 
 on_every_engine!(
     each_damage_is_found_as_what_it_is_and_is_put_right,
     what_cancels_out_in_counts_is_found_by_checksums,
     right_counters_are_not_blamed_for_a_wrong_mirror_nor_wrong_ones_excused,
-    a_version_too_high_to_be_topped_is_told_and_left,
+    what_no_event_can_put_right_is_told_as_that_and_left,
     random_damage_is_found_exactly_and_put_right,
 );
 
@@ -120,15 +120,31 @@ async fn right_counters_are_not_blamed_for_a_wrong_mirror_nor_wrong_ones_excused
     put_right(&world, &found).await;
 }
 
-async fn a_version_too_high_to_be_topped_is_told_and_left(engine: Engine) {
+async fn what_no_event_can_put_right_is_told_as_that_and_left(engine: Engine) {
     let world = world(engine).await;
     world.tamper("UPDATE follower SET version = ? WHERE from_user_id = 4", vec![i64::MAX.into()]).await;
+    // Rows of what can be no user, in the way of nobody else.
+    world.tamper("INSERT INTO follower VALUES (1, 2, -5, 1, 1, 1, 1), (1, -7, 1, 0, 1, 1, 1)", vec![]).await;
+    set(&world, -3, Counters::default()).await;
+    world.tamper("DELETE FROM follower WHERE from_user_id = 2", vec![]).await;
+    let left = [("counters of no user", 1), ("mirror row of no user", 2), ("mirror version", 1)];
+    let with = |more: &[(&'static str, u64)]| left.iter().chain(more).copied().collect::<BTreeMap<_, _>>();
     let found = compare(&world).await;
-    assert_eq!(found.kinds(), BTreeMap::from([("mirror version", 1)]));
+    assert_eq!(found.kinds(), with(&[("mirror row missing", 1)]));
+    assert_eq!(found.subjects("relation.mirror"), ["2:1"], "only this is for events");
+    let told: Vec<_> =
+        found.of("relation.mirror").unrepairable.iter().map(|difference| difference.subject.as_str()).collect();
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["4:1", "-5:2", "1:-7"]));
+    for check in ["relation.mirror", "relation.counters"] {
+        assert!(found.note(check).contains("tidings rebuild start relation"), "{check}: {}", found.note(check));
+    }
     let before = world.facts().await;
-    assert_eq!(repair(&world, &found.differences()).await, 0);
-    assert_eq!(world.facts().await, before);
-    assert_eq!(compare(&world).await.kinds(), BTreeMap::from([("mirror version", 1)]));
+    assert_eq!(repair(&world, &found.differences()).await, 1);
+    assert_eq!(repair(&world, &[difference("mirror version", "4:1")]).await, 0, "whoever asks for it");
+    world.drain().await;
+    assert_eq!(world.facts().await[&pair(4, 1)], before[&pair(4, 1)]);
+    let found = compare(&world).await;
+    assert_eq!((found.kinds(), found.differences().len()), (with(&[]), 0));
 }
 
 /// Damage to a graph of the users of the model.
