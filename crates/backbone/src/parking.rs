@@ -26,9 +26,9 @@ mod filter;
 mod look;
 mod lot;
 mod once;
-#[cfg(test)]
-mod plans;
 mod redrive;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use tidings_event::Timestamp;

@@ -26,7 +26,8 @@ pub enum Purpose {
 /// depends on their number, so it must never change while there are events.
 ///
 /// # Errors
-/// When Kafka cannot be asked or does not yet know what was made, or a topic has another number of partitions than configured.
+/// When Kafka cannot be asked or does not yet know what was made, or a topic has another number of partitions than
+/// configured.
 pub async fn ensure(options: &Options, topics: &[(String, Purpose)]) -> Result<()> {
     let admin: AdminClient<DefaultClientContext> =
         options.client().create().map_err(Error::kafka("connecting to Kafka"))?;

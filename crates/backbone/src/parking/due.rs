@@ -40,7 +40,8 @@ pub(crate) async fn due(conn: &mut Conn<'_>, owner: Owner<'_>, due: Due, limit: 
     let ranges = ranges.map(|(state, compares, bound)| {
         let sql = format!(
             "SELECT * FROM (SELECT event_key, next_attempt_at FROM parked_key \
-             WHERE {OWNED} AND state = {} AND next_attempt_at {compares} ? ORDER BY next_attempt_at LIMIT ?) AS stretch",
+             WHERE {OWNED} AND state = {} AND next_attempt_at {compares} ? \
+             ORDER BY next_attempt_at LIMIT ?) AS stretch",
             state.code()
         );
         (sql, owner.args([bound.0.into(), limit.clone()]))

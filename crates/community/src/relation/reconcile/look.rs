@@ -82,7 +82,8 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// `None` when another generation is live by now, so that this one may be going. Between this look and the `last` one all that was committed has been applied, but for what `waits`.
+    /// `None` when another generation is live by now, so that this one may be going. Between this look and the `last`
+    /// one all that was committed has been applied, but for what `waits`.
     pub(super) async fn again(
         comparison: &Comparison<'_>,
         first: &First,
