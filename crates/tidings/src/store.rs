@@ -185,6 +185,6 @@ mod tests {
             seen.push(entry.file_name().into_string().unwrap());
         }
         seen.sort();
-        assert_eq!(seen, ["server.lock", DATABASE_FILE, "tidings.db-shm", "tidings.db-wal"]);
+        assert_eq!(seen, ["server.lock", DATABASE_FILE, "tidings.db-shm", "tidings.db-turn", "tidings.db-wal"]);
     }
 }
