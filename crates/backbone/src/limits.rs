@@ -61,6 +61,8 @@ pub const OTHER_PROCESS_POLL_GAP: Duration = Duration::from_millis(25);
 /// How often it is noted up to where partitions of Kafka hold no event behind a projector's position. Retention that
 /// removes an event sooner after it was applied than this may be taken for a loss.
 pub const CLEAR_LOOK_GAP: Duration = Duration::from_secs(30);
+/// How long a projector that ends may take to note it once more.
+pub const CLEAR_LAST_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How often a process looks which generation of a projector is live, and whether one is to be built.
 pub const GENERATION_LOOK_GAP: Duration = Duration::from_millis(500);

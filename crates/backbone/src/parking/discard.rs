@@ -181,7 +181,10 @@ async fn find_event(conn: &mut Conn<'_>, wanted: &Discard) -> Result<Result<Wait
     let sql = format!(
         "SELECT {EVENT_COLUMNS} FROM parked_event {} WHERE projector = ? AND event_key = ? AND {condition} \
          ORDER BY part, log_offset LIMIT 10",
-        conn.engine().by_index("parked_event_key")
+        conn.engine().by_index(match &wanted.which {
+            Which::Id(_) => "parked_event_id",
+            Which::At(..) => "parked_event_key",
+        })
     );
     let mut args: Vec<Value> = vec![wanted.projector.as_str().into(), wanted.key.as_str().into()];
     args.extend(values);

@@ -253,11 +253,11 @@ async fn kept(
     for key in places {
         rows.push([key.projector.as_str().into(), key.part.to_string().into(), key.key.as_str().into()]);
     }
-    let for_update = conn.engine().for_update();
+    let (by_key, for_update) = (conn.engine().by_primary_key(), conn.engine().for_update());
     let sql = |values: &str| {
         format!(
-            "SELECT projector, part, event_key, state, attempts, next_attempt_at, parked_at, died_at FROM parked_key \
-             WHERE (projector, part, event_key) IN ({values}) {for_update}"
+            "SELECT projector, part, event_key, state, attempts, next_attempt_at, parked_at, died_at \
+             FROM parked_key {by_key} WHERE (projector, part, event_key) IN ({values}) {for_update}"
         )
     };
     let mut found = HashMap::with_capacity(candidates.len());

@@ -11,19 +11,30 @@ use std::collections::BTreeMap;
 use super::{position, task::Plan};
 use crate::{
     Durability, Error, Result,
-    limits::CLEAR_LOOK_GAP,
+    limits::{CLEAR_LAST_TIME_MAX, CLEAR_LOOK_GAP},
     log::{KafkaLog, Offset, Part},
 };
 
 /// Notes it at once and then again and again; never returns.
 pub(super) async fn keep(plan: &Plan, log: &KafkaLog) {
     loop {
-        if let Err(error) = note(plan, log).await {
-            // Whoever needs Kafka or the database says so itself; this is looked at again in a while.
-            let (projector, error) = (plan.identity(), Error::chain(&error));
-            tracing::debug!(projector, error, "up to where the log is clear was not noted");
-        }
+        try_to_note(plan, log).await;
         tokio::time::sleep(CLEAR_LOOK_GAP).await;
+    }
+}
+
+/// Notes it once more, for whoever stands still from now on; gives up when it takes long.
+pub(super) async fn note_at_the_end(plan: &Plan, log: &KafkaLog) {
+    if tokio::time::timeout(CLEAR_LAST_TIME_MAX, try_to_note(plan, log)).await.is_err() {
+        tracing::debug!(projector = plan.identity(), "there was no time to note up to where the log is clear");
+    }
+}
+
+async fn try_to_note(plan: &Plan, log: &KafkaLog) {
+    if let Err(error) = note(plan, log).await {
+        // Whoever needs Kafka or the database says so itself; this is looked at again in a while.
+        let (projector, error) = (plan.identity(), Error::chain(&error));
+        tracing::debug!(projector, error, "up to where the log is clear was not noted");
     }
 }
 

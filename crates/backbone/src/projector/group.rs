@@ -77,6 +77,7 @@ impl Group {
             },
             () = clear::keep(&plan, &log) => {}
         }
+        clear::note_at_the_end(&plan, &log).await;
     }
 
     fn block(&self, runtime: &Handle, shutdown: &CancellationToken) {

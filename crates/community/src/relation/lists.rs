@@ -169,9 +169,10 @@ pub(super) async fn lines(conn: &mut Conn<'_>, name: ListName, owner: UserId, li
         ListName::Followings => ("following", "from_user_id", "to_user_id"),
     };
     let of_live = of_live(table);
+    // A row that somebody wrote by hand may have an id that nobody can have; it is no reason to have no list.
     let sql = format!(
         "SELECT {other_column}, updated_at FROM {table} r WHERE {of_live} {owner_column} = ? AND rel_status = 1 \
-         ORDER BY updated_at DESC, {other_column} DESC LIMIT ?"
+         AND {other_column} >= 0 ORDER BY updated_at DESC, {other_column} DESC LIMIT ?"
     );
     let args: Vec<Value> = vec![owner.into(), i64::try_from(limit).unwrap_or(i64::MAX).into()];
     let rows = conn.fetch("reading a whole list", sql, args).await?;

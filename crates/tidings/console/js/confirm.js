@@ -47,7 +47,7 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
       // Whoever has left it meanwhile is told all the same: the request went out.
       if (!isOpen && error.status !== 401) notDone(title, alert.element);
       // It would have done something else than was shown: so it is shown what, and asked again.
-      if (isOpen && error instanceof Problem && error.status === 409) await foresight?.again();
+      if (isOpen && error instanceof Problem && [404, 409].includes(error.status)) await foresight?.again();
     }
   }
 

@@ -19,7 +19,7 @@ use tidings_community::UserId;
 use tidings_event::Metadata;
 
 use super::{problem::Problem, request_id::RequestId};
-use crate::auth::sha256;
+use crate::auth::{sha256, url_text};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// What the header is, for the description of the API.
@@ -27,6 +27,8 @@ pub(super) const IDEMPOTENCY_KEY_TEXT: &str = "1 to 255 visible ASCII characters
      within 24 hours is answered as the first one was, and changes nothing";
 pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+/// Bytes of whose a key is that the database keeps; of what is longer, a digest.
+const SCOPE_BYTES_MAX: usize = 255;
 /// Characters of a user agent that an event keeps.
 const USER_AGENT_CHARS_MAX: usize = 256;
 const ID_RULE: &str = "must be a whole number from 0 to 9223372036854775807, in digits without leading zeros";
@@ -158,6 +160,8 @@ pub(super) fn idempotency_key(
         return Err(Problem::field(IDEMPOTENCY_KEY, "must have 1 to 255 visible ASCII characters"));
     }
     let key = String::from_utf8_lossy(value.as_bytes()).into_owned();
+    // A subject may be as long as a token lets it be.
+    let scope = if scope.len() > SCOPE_BYTES_MAX { url_text(&sha256(scope.as_bytes())) } else { scope };
     Ok(Some(IdempotencyKey { scope, key, fingerprint: fingerprint(content) }))
 }
 
@@ -249,14 +253,15 @@ mod tests {
 
     #[test]
     fn an_idempotency_key_is_visible_ascii() {
-        let key = |value: &[u8]| {
+        let of = |scope: &str, value: &[u8]| {
             let value = axum::http::HeaderValue::from_bytes(value).unwrap();
-            idempotency_key(
-                &HeaderMap::from_iter([(HeaderName::from_static(IDEMPOTENCY_KEY), value)]),
-                "scope".to_owned(),
-                &[],
-            )
+            let headers = HeaderMap::from_iter([(HeaderName::from_static(IDEMPOTENCY_KEY), value)]);
+            idempotency_key(&headers, scope.to_owned(), &[])
         };
+        let key = |value: &[u8]| of("scope", value);
+        let scope = |length: usize| of(&"s".repeat(length), b"k").unwrap().unwrap().scope;
+        assert_eq!((scope(255).len(), scope(256).len()), (255, 43), "the database has room for it");
+        assert_ne!(scope(256), scope(257));
         assert_eq!(key(b"a-1").unwrap().unwrap().key, "a-1");
         for wrong in [b"".as_slice(), b"a b", "é".as_bytes(), &[b'a'; 256]] {
             assert!(key(wrong).is_err());

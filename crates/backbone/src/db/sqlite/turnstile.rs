@@ -8,16 +8,18 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    path::{Path, PathBuf},
+    io,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use crate::{Error, Result, limits::SQLITE_TURN_GAP};
+use crate::limits::SQLITE_TURN_GAP;
 
-/// The file beside a database.
+/// The file beside a database; none where it cannot be used.
 #[derive(Debug)]
 pub(super) struct Turnstile {
-    path: PathBuf,
-    file: File,
+    file: Option<File>,
+    has_failed: AtomicBool,
 }
 
 /// Somebody who waits is seen by others until this is dropped.
@@ -25,50 +27,60 @@ pub(super) struct Turnstile {
 pub(super) struct Waiting<'t>(&'t Turnstile);
 
 impl Turnstile {
-    pub(super) fn open(database: &Path) -> Result<Self> {
+    pub(super) fn open(database: &Path) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-turn");
-        let path = PathBuf::from(path);
         let mut options = OpenOptions::new();
         options.create(true).append(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(&path) {
-            Ok(file) => Ok(Self { path, file }),
-            Err(source) => Err(Error::File { path, source }),
+        let mut turnstile = Self { file: None, has_failed: AtomicBool::new(false) };
+        match options.open(path) {
+            Ok(file) => turnstile.file = Some(file),
+            Err(error) => turnstile.note(&error),
         }
+        turnstile
     }
 
     /// Waits for a moment where another process waits, longer than its pause between two tries.
-    pub(super) async fn let_others_go_before(&self) -> Result<()> {
-        match self.file.try_lock() {
-            Ok(()) => self.file.unlock().map_err(|source| self.failed(source)),
-            Err(TryLockError::WouldBlock) => {
-                tokio::time::sleep(SQLITE_TURN_GAP).await;
-                Ok(())
-            }
-            Err(TryLockError::Error(source)) => Err(self.failed(source)),
+    pub(super) async fn let_others_go_before(&self) {
+        let Some(file) = &self.file else { return };
+        match file.try_lock() {
+            Ok(()) => unlock(self, file),
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(SQLITE_TURN_GAP).await,
+            Err(TryLockError::Error(error)) => self.note(&error),
         }
     }
 
     /// Tells that this process waits; `None` while another one just looks, so that it is to be told once more.
-    pub(super) fn wait(&self) -> Result<Option<Waiting<'_>>> {
-        match self.file.try_lock_shared() {
-            Ok(()) => Ok(Some(Waiting(self))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(self.failed(source)),
+    pub(super) fn wait(&self) -> Option<Waiting<'_>> {
+        match self.file.as_ref()?.try_lock_shared() {
+            Ok(()) => Some(Waiting(self)),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Error(error)) => {
+                self.note(&error);
+                None
+            }
         }
     }
 
-    fn failed(&self, source: std::io::Error) -> Error {
-        Error::File { path: self.path.clone(), source }
+    fn note(&self, error: &io::Error) {
+        if !self.has_failed.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "processes that write to this database cannot tell each other that they wait");
+        }
+    }
+}
+
+fn unlock(turnstile: &Turnstile, file: &File) {
+    if let Err(error) = file.unlock() {
+        turnstile.note(&error);
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.0.file.unlock() {
-            tracing::warn!(%error, "others believe that this process waits to write");
+        if let Some(file) = &self.0.file {
+            unlock(self.0, file);
         }
     }
 }

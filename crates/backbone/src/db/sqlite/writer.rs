@@ -37,7 +37,7 @@ impl Writer {
     pub(super) async fn open(options: SqliteConnectOptions) -> Result<Self> {
         let options = options.pragma("cache_size", CACHE_KIB);
         let connection = connect(&options).await?;
-        let turnstile = Turnstile::open(options.get_filename())?;
+        let turnstile = Turnstile::open(options.get_filename());
         Ok(Self { options, turnstile, connection: Some(connection) })
     }
 
@@ -62,7 +62,7 @@ impl Writing {
             None => connect(&turn.options).await?,
         };
         let begun = Instant::now();
-        turn.turnstile.let_others_go_before().await?;
+        turn.turnstile.let_others_go_before().await;
         let mut waiting = None;
         loop {
             match sqlx::raw_sql(begin(durability)).execute(&mut connection).await {
@@ -78,7 +78,7 @@ impl Writing {
                 }
             }
             if waiting.is_none() {
-                waiting = turn.turnstile.wait()?;
+                waiting = turn.turnstile.wait();
             }
             tokio::time::sleep(SQLITE_TURN_LOOK_GAP).await;
         }

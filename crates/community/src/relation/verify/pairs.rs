@@ -81,6 +81,7 @@ pub(in crate::relation) async fn compare(
         Some(suspects) => {
             pending.iter().map(|(pair, _)| pair).filter(|pair| !judged.contains(pair)).for_each(|p| suspects.add(p));
             let found = find_extra(conn, generation, shards, extra).await?;
+            suspects.add_beyond(extra.saturating_sub((found.pairs.len() + found.nobodies.len()) as u64));
             found.pairs.into_iter().for_each(|pair| suspects.add(pair));
             // Whatever is on its way, nothing makes these right.
             report_nobodies(&found.nobodies, report);

@@ -47,6 +47,11 @@ impl Suspects {
         self.pairs.keys().copied().collect()
     }
 
+    /// So many more, that were counted and not read.
+    pub(super) fn add_beyond(&mut self, number: u64) {
+        self.beyond += number;
+    }
+
     pub(super) fn add(&mut self, pair: Pair) {
         let is_full = self.pairs.len() >= VERIFY_SUSPECTS_MAX;
         match self.pairs.entry(pair) {

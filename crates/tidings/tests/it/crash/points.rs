@@ -25,11 +25,15 @@ async fn dies_at(point: &str) {
 }
 
 #[cfg(unix)]
-async fn aborts_and_begins_again(world: &World) {
+async fn aborts(world: &World) {
     use std::os::unix::process::ExitStatusExt as _;
     const SIGABRT: i32 = 6;
     let status = world.ended().await;
     assert_eq!(status.signal(), Some(SIGABRT), "it died at the fail point: {status}");
+}
+
+async fn aborts_and_begins_again(world: &World) {
+    aborts(world).await;
     world.start().await;
 }
 
@@ -92,10 +96,11 @@ async fn dies_reconciling(world: &World, point: &str, path: &str, hand: &mut Han
     assert!(world.stop().await.success());
     world.start_on_conditions(&[("FAILPOINTS", point)]).await;
     let asked = world.admin().await.post(path, &json!({})).await.json(202);
-    aborts_and_begins_again(world).await;
+    aborts(world).await;
     // As if the time had passed for which a run is kept.
     let sql = "UPDATE reconciliation SET runner_until = 1 WHERE active = 1 AND tries = 1";
     assert_eq!(hand.run(sql).await, 1, "whoever died had the run");
+    world.start().await;
     asked
 }
 
