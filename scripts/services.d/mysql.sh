@@ -24,13 +24,16 @@ mysql_fetch() {
     find_root scripts/services up mysql
     rm -rf "$unpacked" && mkdir "$unpacked" || return 1
     for mirror in "${TIDINGS_SERVICES_DEBIAN_MIRROR:-}" "$mysql_snapshot"; do
-        mysql_download "$download" "$mirror"
+        mysql_download "$download" "$mirror" || continue
         deb=("$download"/var/cache/apt/archives/mysql-server-core_*.deb)
         found=$(dpkg-deb --field "${deb[0]}" Version) || return 1
         mysql_is_known "$found" && break
         echo "services: it is MySQL $found there, and Tidings is tested with $mysql_series"
     done
-    mysql_is_known "$found" || return 1
+    mysql_is_known "${found:-}" ||
+        die "MySQL $mysql_series could not be fetched; debootstrap's log: $shared_dir/mysql.log." \
+            "TIDINGS_SERVICES_DEBIAN_MIRROR may name a mirror where sid has it;" \
+            "TIDINGS_TEST_WITHOUT=mysql leaves its tests out"
     # Of the system that debootstrap would build, a server needs itself and the libraries.
     for deb in "$download"/var/cache/apt/archives/{mysql,lib,zlib}*.deb; do
         dpkg-deb --extract "$deb" "$unpacked" || return 1
@@ -47,9 +50,9 @@ mysql_download() {
     echo "services: fetching MySQL from Debian sid${2:+ at $2}"
     "${as_root[@]}" rm -rf "$1"
     "${as_root[@]}" debootstrap --variant=minbase --download-only --include=mysql-server-core,mysql-client-core \
-        sid "$1" ${2:+"$2"} >"$shared_dir/mysql.log" 2>&1 ||
-        die "debootstrap failed; its log: $shared_dir/mysql.log. TIDINGS_SERVICES_DEBIAN_MIRROR may name a mirror where" \
-            "sid has MySQL $mysql_series; TIDINGS_TEST_WITHOUT=mysql leaves its tests out"
+        sid "$1" ${2:+"$2"} >"$shared_dir/mysql.log" 2>&1 && return
+    echo "services: debootstrap failed there"
+    return 1
 }
 
 mysql_is_known() {
