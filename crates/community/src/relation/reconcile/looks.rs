@@ -54,8 +54,8 @@ pub(super) async fn compare(comparison: &Comparison<'_>) -> Result<(Compared, Co
     Ok((mirror, of_counters, doubtful))
 }
 
-const TOO_MANY_PAIRS: &str = "more rows of the mirror differ than are looked at in a run: what counters should be is told \
-     when these are right";
+const TOO_MANY_PAIRS: &str = "more rows of the mirror differ than are looked at in a run: what counters should be is \
+     told when these are right";
 const BEHIND: &str = "the projector, or the relay, does not catch up: whether rows whose events wait for it (lagging) \
      are wrong as well could not be told";
 const SWITCHED: &str = "a rebuild has switched to another generation meanwhile";
