@@ -9,7 +9,7 @@ use tidings_backbone::{
 };
 
 /// Longest time a test waits before it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Makes each test of the list a test on MariaDB and a test on MySQL.
 macro_rules! on_both {
