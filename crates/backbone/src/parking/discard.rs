@@ -93,11 +93,7 @@ pub async fn discard(
     key: Option<&IdempotencyKey>,
     at: Timestamp,
 ) -> Result<Result<Discarded, Refusal>> {
-    match try_discard(db, wanted, actor, key, at).await {
-        // Somebody has answered the same request since it was looked for.
-        Err(error) if key.is_some() && error.is_lost_race() => try_discard(db, wanted, actor, key, at).await,
-        discarded => discarded,
-    }
+    once::attempt(key, || try_discard(db, wanted, actor, key, at)).await
 }
 
 async fn try_discard(

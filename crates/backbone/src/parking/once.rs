@@ -10,6 +10,18 @@ use crate::{
     idempotency::{self, Answer, IdempotencyKey, KeyReused},
 };
 
+/// Does an action, and once more where somebody has answered the same request since it was looked for: then that
+/// answer is found.
+pub(super) async fn attempt<O, F: Future<Output = Result<O>>>(
+    key: Option<&IdempotencyKey>,
+    act: impl Fn() -> F,
+) -> Result<O> {
+    match act().await {
+        Err(error) if key.is_some() && error.is_lost_race() => act().await,
+        done => done,
+    }
+}
+
 /// The answer that a repetition gets; nothing where the action is to be done.
 pub(super) async fn answered<O: DeserializeOwned>(
     conn: &mut Conn<'_>,

@@ -120,11 +120,7 @@ pub async fn redrive(
     key: Option<&IdempotencyKey>,
     at: Timestamp,
 ) -> Result<Result<Plan, Refusal>> {
-    match try_redrive(db, wanted, actor, key, at).await {
-        // Somebody has answered the same request since it was looked for.
-        Err(error) if key.is_some() && error.is_lost_race() => try_redrive(db, wanted, actor, key, at).await,
-        redriven => redriven,
-    }
+    once::attempt(key, || try_redrive(db, wanted, actor, key, at)).await
 }
 
 async fn try_redrive(

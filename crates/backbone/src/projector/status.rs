@@ -331,7 +331,7 @@ impl Handle {
             let (live, built) = tasks.states();
             telemetry::projector_state(name, live.name(), &State::NAMES);
             if let Some(built) = built {
-                telemetry::projector_state(&format!("{name}@next"), built.name(), &State::NAMES);
+                telemetry::projector_state(&generation::next_label(name), built.name(), &State::NAMES);
             }
         }
     }
