@@ -11,9 +11,10 @@
 //! - [`conformance`]: the suite.
 //! - [`database`]: a database for a test below the whole product, on each engine.
 //! - [`servers`]: servers of a test's own, which it may kill, freeze and restart.
+//! - [`topic`]: a topic of Kafka, read to its end.
 //! - [`random`]: randomness that can be repeated.
 //!
-//! All but `database` and `servers` goes through HTTP, the command line and signals: what only a test could do
+//! All but `database`, `servers` and `topic` goes through HTTP, the command line and signals: what only a test could do
 //! would prove nothing about what users can.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "built for tests alone, which fail by panicking")]
@@ -26,6 +27,7 @@ pub mod model;
 pub mod process;
 pub mod random;
 pub mod servers;
+pub mod topic;
 pub mod world;
 
 pub use caller::{Answer, Caller};

@@ -141,7 +141,7 @@ async fn a_waiting_event_that_hangs_spends_its_own_attempts_and_not_its_predeces
     recorder.fail("a", 1, Fault::Error, 1);
     recorder.fail("a", 2, Fault::Hang, u32::MAX);
     world.emit(TURNED, versions("a", 1..=3)).await;
-    let options = Options { apply_time_max: Duration::from_millis(200), ..quick(3) };
+    let options = Options { apply_time_max: Duration::from_secs(1), ..quick(3) };
     let running = world.start(&recorder, options);
     running.settle().await;
     running.stop().await;

@@ -193,14 +193,14 @@ async fn an_event_that_hangs_is_found_without_blaming_others_and_its_key_is_park
     let recorder = Recorder::new("recorder");
     recorder.fail("key 5", 1, Fault::Hang, u32::MAX);
     world.emit(TURNED, keys(8)).await;
-    let options = projector::Options { apply_time_max: Duration::from_millis(200), ..quick(2) };
+    let options = projector::Options { apply_time_max: Duration::from_secs(1), ..quick(2) };
     let running = world.start(&recorder, options);
     running.settle().await;
     running.stop().await;
     assert_eq!(world.applied().await.len(), 7);
     let parked = world.parked().await;
     assert_eq!((parked.len(), parked[0].key.as_str(), parked[0].attempts), (1, "key 5", 2));
-    assert_eq!(parked[0].error, "a batch of 1 events was not applied within 200 ms");
+    assert_eq!(parked[0].error, "a batch of 1 events was not applied within 1000 ms");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ impl Hand {
     pub(crate) async fn in_database_of(world: &World) -> Self {
         match world.capabilities().database {
             Database::Sqlite(file) => {
-                let patience = std::time::Duration::from_secs(20);
+                let patience = std::time::Duration::from_secs(60);
                 let options = SqliteConnectOptions::new().filename(file).busy_timeout(patience);
                 Self::Sqlite(SqliteConnection::connect_with(&options).await.unwrap())
             }

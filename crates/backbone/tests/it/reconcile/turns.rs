@@ -74,7 +74,7 @@ async fn begun(site: &Arc<Site>, options: Options) -> tokio::task::JoinHandle<()
 async fn one_process_does_a_run_and_another_one_replaces_it_when_it_was_killed(engine: Engine) {
     let site = Arc::new(Site::on(engine).await);
     let relay = site.relay();
-    let brief = Options { lease: Duration::from_secs(2), ..options() };
+    let brief = Options { lease: Duration::from_secs(4), ..options() };
     let gate = site.lights.gate.lock().await;
     let first = begun(&site, brief.clone()).await;
     let second = site.reconciler_on(site.world.reopen().await, brief.clone());
@@ -82,7 +82,7 @@ async fn one_process_does_a_run_and_another_one_replaces_it_when_it_was_killed(e
     // Longer than a lease: who lives keeps it.
     for _ in 0..5 {
         assert!(!second.round().await.unwrap(), "the first one does it");
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(refusal(second.control().start(None, &actor(), None).await), Refusal::UnderWay { id: id.clone() });
     first.abort();

@@ -2,30 +2,14 @@
 
 use tidings_backbone::{
     Clock,
-    clock::Stopwatch,
-    kafka::{
-        Options,
-        topics::{self, Purpose},
-    },
+    kafka::topics::{self, Purpose},
     relay::{Record, Sink, WriteError},
 };
 
 use super::{
-    broker::{committed, local, numbers, sink},
+    broker::{committed, local, numbers, sink, visible},
     checkpoint, numbered, record,
 };
-use crate::world::PATIENCE;
-
-/// What is committed, as soon as there is so much: a commit is answered before it is written in each partition.
-fn come(options: &Options, topic: &str, count: usize) -> Vec<usize> {
-    let waiting = Stopwatch::start();
-    loop {
-        let found = numbers(options, topic);
-        if found.len() >= count || waiting.seconds() > PATIENCE.as_secs_f64() {
-            return found;
-        }
-    }
-}
 
 #[tokio::test]
 async fn batches_become_visible_together_with_the_one_that_is_written() {
@@ -36,12 +20,12 @@ async fn batches_become_visible_together_with_the_one_that_is_written() {
     for batch in 0..5 {
         sink.append(&numbered(&topic, batch * 100..(batch + 1) * 100), &[]).await.unwrap();
     }
-    assert_eq!(committed(&options, &topic).len(), 0);
+    assert_eq!(visible(&options, &topic), []);
     sink.write(&numbered(&topic, 500..600), &[], &checkpoint(6)).await.unwrap();
-    assert_eq!(come(&options, &topic, 600), (0..600).collect::<Vec<_>>());
+    assert_eq!(numbers(&options, &topic), (0..600).collect::<Vec<_>>());
     sink.append(&numbered(&topic, 600..700), &[]).await.unwrap();
     sink.write(&[], &[], &checkpoint(7)).await.unwrap();
-    assert_eq!(come(&options, &topic, 700), (0..700).collect::<Vec<_>>());
+    assert_eq!(numbers(&options, &topic), (0..700).collect::<Vec<_>>());
     assert_eq!(sink.take_over().await.unwrap(), Some(checkpoint(7)));
 }
 
@@ -61,8 +45,8 @@ async fn a_topic_that_is_missing_voids_what_was_appended_before_and_is_written_t
     assert!(matches!(&waits, Err(WriteError::Retriable(error)) if error.to_string().contains(&missing)), "{waits:?}");
     topics::ensure(&options, &[(missing.clone(), Purpose::Events)]).await.unwrap();
     sink.write(&records, &[], &checkpoint(1)).await.unwrap();
-    assert_eq!(come(&options, &topic, 10), (0..10).collect::<Vec<_>>());
-    assert_eq!(come(&options, &missing, 10), (10..20).collect::<Vec<_>>());
+    assert_eq!(numbers(&options, &topic), (0..10).collect::<Vec<_>>());
+    assert_eq!(numbers(&options, &missing), (10..20).collect::<Vec<_>>());
 }
 
 #[tokio::test]

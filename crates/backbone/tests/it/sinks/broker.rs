@@ -3,23 +3,19 @@
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
 };
 
 use rdkafka::{
-    ClientConfig, Message, Offset, TopicPartitionList,
+    ClientConfig, Message,
     admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier},
     client::DefaultClientContext,
-    consumer::{BaseConsumer, Consumer},
-    error::KafkaError,
-    message::Headers,
+    message::{BorrowedMessage, Headers},
 };
 use tidings_backbone::{
     kafka::Options,
     relay::sink::{Sink, kafka},
 };
-
-const TIME_MAX: Duration = Duration::from_secs(10);
+use tidings_testkit::topic;
 
 /// Options under which nobody else has topics.
 pub(crate) fn options(brokers: String) -> Options {
@@ -70,42 +66,32 @@ pub(crate) struct Found {
     pub(crate) timestamp_ms: Option<i64>,
 }
 
-/// All committed records of a topic, partition by partition.
-pub(crate) fn committed(options: &Options, topic: &str) -> Vec<Found> {
-    let consumer: BaseConsumer = ClientConfig::new()
-        .set("bootstrap.servers", &options.brokers)
-        .set("group.id", &options.prefix)
-        .set("enable.auto.commit", "false")
-        .set("isolation.level", "read_committed")
-        .set("enable.partition.eof", "true")
-        .set("fetch.wait.max.ms", "1")
-        .create()
-        .unwrap();
-    let metadata = consumer.fetch_metadata(Some(topic), TIME_MAX).unwrap();
-    let partitions = metadata.topics()[0].partitions().len();
-    let mut place = TopicPartitionList::new();
-    for partition in 0..partitions {
-        let partition = i32::try_from(partition).unwrap();
-        place.add_partition_offset(topic, partition, Offset::Beginning).unwrap();
-    }
-    consumer.assign(&place).unwrap();
-    let (mut found, mut ended) = (Vec::new(), 0);
-    while ended < partitions {
-        match consumer.poll(TIME_MAX).unwrap() {
-            Ok(message) => found.push(Found {
-                partition: message.partition(),
-                key: message.key().map(<[u8]>::to_vec),
-                value: message.payload().map(|value| String::from_utf8_lossy(value).into_owned()),
-                headers: message.headers().map_or_else(Vec::new, |headers| {
-                    let pairs = headers.iter().map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)));
-                    pairs.collect()
-                }),
-                timestamp_ms: message.timestamp().to_millis(),
+impl Found {
+    fn read(message: &BorrowedMessage<'_>) -> Self {
+        Self {
+            partition: message.partition(),
+            key: message.key().map(<[u8]>::to_vec),
+            value: message.payload().map(|value| String::from_utf8_lossy(value).into_owned()),
+            headers: message.headers().map_or_else(Vec::new, |headers| {
+                let pairs = headers.iter().map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)));
+                pairs.collect()
             }),
-            Err(KafkaError::PartitionEOF(_)) => ended += 1,
-            Err(error) => panic!("{error}"),
+            timestamp_ms: message.timestamp().to_millis(),
         }
     }
+}
+
+/// All committed records of a topic, partition by partition.
+pub(crate) fn committed(options: &Options, topic: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    topic::read(&options.brokers, topic, |message| found.push(Found::read(message)));
+    found
+}
+
+/// What a consumer sees of a topic while a transaction is under way.
+pub(super) fn visible(options: &Options, topic: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    topic::read_visible(&options.brokers, topic, |message| found.push(Found::read(message)));
     found
 }
 

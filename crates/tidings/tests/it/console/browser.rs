@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tidings_testkit::Process;
 
 /// How long the page may take to show what a test waits for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked at meanwhile.
 const GLANCE: Duration = Duration::from_millis(50);
 

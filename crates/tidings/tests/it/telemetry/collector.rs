@@ -6,7 +6,7 @@ use serde_json::Value;
 use tidings_testkit::Process;
 
 /// How long it may take until what was sent stands in the file.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_GAP: Duration = Duration::from_millis(50);
 
 /// A running collector. Dropping it ends it.
