@@ -138,16 +138,14 @@ impl Noting {
             connection.run(DOING, &sql).await?;
         }
         for sql in statements.into_iter().flatten() {
-            match connection.run(DOING, &sql).await {
-                Err(error) if server_code(&error).is_some_and(|code| !TRANSIENT.contains(&code)) => {
-                    return Err(self.denied(&Error::chain(&error)));
-                }
-                made => made?,
-            }
+            self.run(connection, &sql).await?;
         }
-        let trigger = self.trigger(connection).await?;
-        let Some(trigger) = trigger.filter(|trigger| self.is_ours(trigger)) else {
-            return Err(self.denied("the trigger is not to be seen"));
+        let trigger = loop {
+            match self.trigger(connection).await?.filter(|trigger| self.is_ours(trigger)) {
+                Some(trigger) => break trigger,
+                // Gone already, or hidden from this account: making it tells which.
+                None => self.run(connection, &self.trigger_sql()).await?,
+            }
         };
         let last = self.last(connection).await?;
         let after = match marks {
@@ -159,6 +157,20 @@ impl Noting {
         }
         let (noted, row) = last.unwrap_or_default();
         self.mark(connection, noted, row, trigger.made).await
+    }
+
+    /// Makes something, or says what is in the way and who can make it.
+    async fn run(&self, connection: &mut Connection, sql: &str) -> Result<()> {
+        const TRIGGER_EXISTS: u16 = 1359;
+        match connection.run(DOING, sql).await {
+            Err(error) if server_code(&error) == Some(TRIGGER_EXISTS) => {
+                Err(self.denied("the trigger is not to be seen"))
+            }
+            Err(error) if server_code(&error).is_some_and(|code| !TRANSIENT.contains(&code)) => {
+                Err(self.denied(&Error::chain(&error)))
+            }
+            made => made,
+        }
     }
 
     /// The number up to which rows were noted, though the trigger is gone: 0 if the table is another one,

@@ -66,7 +66,10 @@ impl Running {
     }
 
     async fn until(&mut self, records: u64) {
-        within(self.handle.wait_for(|status| status.records + status.dead >= records)).await.unwrap();
+        let come =
+            self.handle.wait_for(|status| status.state == State::Stopped || status.records + status.dead >= records);
+        let status = within(come).await.unwrap();
+        assert!(status.state != State::Stopped, "{status:?}");
     }
 
     async fn stop(self) {

@@ -54,6 +54,9 @@ async fn a_trigger_that_is_dropped_is_made_anew_and_what_it_missed_comes_once(mu
         world.sql(format!("DROP TRIGGER {TRIGGER}")).await;
         world.emit(start + 20..start + 50).await;
         within(async { while !has_trigger(&mut world).await {} }).await;
+        // Once more at once: whoever makes it may not have seen it yet.
+        world.sql(format!("DROP TRIGGER {TRIGGER}")).await;
+        within(async { while !has_trigger(&mut world).await {} }).await;
     }
     world.emit(200..210).await;
     relay.until(210).await;
