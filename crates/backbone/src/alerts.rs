@@ -11,10 +11,20 @@
 //!     "waiting": 12, "parked_at": "..", "died_at": ".."}}
 //! ```
 //!
+//! Where more than [`ALERT_DEATHS_SINGLY_MAX`] keys die in a minute, the rest are told together, so that a bad deploy
+//! does not page a hundred thousand times: how many keys of which projectors, and the first of them. Such a POST has
+//! the same promise, and another id where it is made up anew:
+//!
+//! ```json
+//! {"type": "keys.died", "timestamp": "2026-11-29T15:26:17.123Z", "data": {
+//!     "keys": 1234, "by_projector": {"lamps": 1234}, "died_from": "..", "died_until": "..",
+//!     "first": [{"projector": "lamps", "topic": "house.switch", "partition": 3, "key": "17", "died_at": ".."}]}}
+//! ```
+//!
 //! Any answer but a 2xx, or none in time, and the same death is told again later, with growing pauses; a
 //! redirect is not followed.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use aws_lc_rs::digest;
 use reqwest::{Client, Url, header::CONTENT_TYPE};
@@ -24,8 +34,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, Db, Error, Result,
-    limits::{ALERT_BACKOFF_MAX, ALERT_BACKOFF_MIN, ALERT_LOOK_GAP, ALERT_ROUND_DEATHS_MAX},
-    parking::{Death, note_told, take_untold},
+    limits::{
+        ALERT_BACKOFF_MAX, ALERT_BACKOFF_MIN, ALERT_CROWD_MAX, ALERT_CROWD_NAMED, ALERT_DEATHS_SINGLY_MAX,
+        ALERT_LOOK_GAP, ALERT_MINUTE,
+    },
+    log::Part,
+    parking::{Dead, Death, note_crowd_told, note_told, take_crowd, take_untold},
     relay::sink::webhook::{Secret, checked},
     telemetry,
 };
@@ -51,6 +65,16 @@ pub struct Alerts {
     timeout: Duration,
     client: Client,
     backoff: Duration,
+    minute: Minute,
+}
+
+/// What was told of late.
+#[derive(Debug, Default)]
+struct Minute {
+    began: Timestamp,
+    singly: usize,
+    /// Whether all were told together that there were.
+    is_crowd_told: bool,
 }
 
 impl Alerts {
@@ -66,7 +90,16 @@ impl Alerts {
             .build()
             .map_err(Error::Webhook)?;
         let (url, secret) = (checked(url)?, secret.clone());
-        Ok(Self { db, clock, url, secret, timeout: *timeout, client, backoff: ALERT_BACKOFF_MIN })
+        Ok(Self {
+            db,
+            clock,
+            url,
+            secret,
+            timeout: *timeout,
+            client,
+            backoff: ALERT_BACKOFF_MIN,
+            minute: Minute::default(),
+        })
     }
 
     /// Runs until `shutdown`.
@@ -88,30 +121,66 @@ impl Alerts {
         }
     }
 
-    /// Tells what there is, at most [`ALERT_ROUND_DEATHS_MAX`] deaths; answers how long to pause.
+    /// Tells what there is: at most [`ALERT_DEATHS_SINGLY_MAX`] deaths of a minute one by one, the others together.
+    /// Answers how long to pause.
     ///
     /// # Errors
     /// When the database fails. A receiver that does is waited for.
     pub async fn round(&mut self) -> Result<Duration> {
-        for _ in 0..ALERT_ROUND_DEATHS_MAX {
+        let now = self.clock.now();
+        let minute = i64::try_from(ALERT_MINUTE.as_millis()).unwrap_or(i64::MAX);
+        // A clock that was set back begins one too.
+        if !(0..minute).contains(&(now.0 - self.minute.began.0)) {
+            self.minute = Minute { began: now, ..Minute::default() };
+        }
+        while self.minute.singly < ALERT_DEATHS_SINGLY_MAX {
             let (until, horizon) = (self.later(2 * self.timeout), self.later(2 * (self.timeout + ALERT_BACKOFF_MAX)));
             let Some(death) = take_untold(&self.db, self.clock.now(), until, horizon).await? else {
                 return Ok(ALERT_LOOK_GAP);
             };
-            if let Err(error) = self.tell(&death).await {
-                telemetry::alert_failed();
-                let pause = self.step_back(&error, "the receiver of alerts does not take them; trying again");
-                note_told(&self.db, &death, Some(self.later(pause))).await?;
+            let told = self.tell(&death).await;
+            if let Some((pause, again_at)) = self.heard(told) {
+                note_told(&self.db, &death, Some(again_at)).await?;
                 return Ok(pause);
             }
             note_told(&self.db, &death, None).await?;
-            telemetry::alert_sent();
-            if self.backoff > ALERT_BACKOFF_MIN {
-                tracing::info!("the receiver of alerts is back");
-                self.backoff = ALERT_BACKOFF_MIN;
-            }
+            telemetry::alerts_sent(1);
+            self.minute.singly += 1;
         }
+        if self.minute.is_crowd_told { Ok(ALERT_LOOK_GAP) } else { self.tell_crowd().await }
+    }
+
+    /// Tells all that are left at once.
+    async fn tell_crowd(&mut self) -> Result<Duration> {
+        // Taking them and noting them takes a while too.
+        let until = self.later(2 * self.timeout + ALERT_MINUTE);
+        let crowd = take_crowd(&self.db, self.clock.now(), until).await?;
+        if crowd.is_empty() {
+            return Ok(ALERT_LOOK_GAP);
+        }
+        let told = self.post(&crowd_id(&crowd), crowd_body(&crowd, self.clock.now())).await;
+        if let Some((pause, again_at)) = self.heard(told) {
+            note_crowd_told(&self.db, &crowd, Some(again_at)).await?;
+            return Ok(pause);
+        }
+        note_crowd_told(&self.db, &crowd, None).await?;
+        telemetry::alerts_sent(crowd.len());
+        self.minute.is_crowd_told = crowd.len() < ALERT_CROWD_MAX;
         Ok(Duration::ZERO)
+    }
+
+    /// Of what was not taken: how long to pause, and when it is told again.
+    fn heard(&mut self, told: Result<()>) -> Option<(Duration, Timestamp)> {
+        if let Err(error) = told {
+            telemetry::alert_failed();
+            let pause = self.step_back(&error, "the receiver of alerts does not take them; trying again");
+            return Some((pause, self.later(pause)));
+        }
+        if self.backoff > ALERT_BACKOFF_MIN {
+            tracing::info!("the receiver of alerts is back");
+            self.backoff = ALERT_BACKOFF_MIN;
+        }
+        None
     }
 
     async fn tell(&self, death: &Death) -> Result<()> {
@@ -134,13 +203,17 @@ impl Alerts {
             },
         })
         .to_string();
-        let (id, seconds) = (id(death), self.clock.now().0.div_euclid(1_000));
+        self.post(&id(death), body).await
+    }
+
+    async fn post(&self, id: &str, body: String) -> Result<()> {
+        let seconds = self.clock.now().0.div_euclid(1_000);
         let request = self
             .client
             .request(reqwest::Method::POST, self.url.clone())
-            .header("webhook-id", &id)
+            .header("webhook-id", id)
             .header("webhook-timestamp", seconds)
-            .header("webhook-signature", self.secret.sign(&id, seconds, body.as_bytes()))
+            .header("webhook-signature", self.secret.sign(id, seconds, body.as_bytes()))
             .header(CONTENT_TYPE, "application/json");
         // The URL may hold what is nobody's business.
         let answer = request.body(body).send().await.map_err(|error| Error::Webhook(error.without_url()))?;
@@ -163,13 +236,57 @@ impl Alerts {
     }
 }
 
+/// What is told of many deaths.
+fn crowd_body(crowd: &[Dead], now: Timestamp) -> String {
+    let mut by_projector: BTreeMap<&str, usize> = BTreeMap::new();
+    crowd.iter().for_each(|dead| *by_projector.entry(&dead.projector).or_default() += 1);
+    let named = crowd.iter().take(ALERT_CROWD_NAMED).map(|Dead { projector, part, key, died_at }| {
+        json!({
+            "projector": projector,
+            "topic": &*part.topic,
+            "partition": part.number,
+            "key": key,
+            "died_at": died_at.to_string(),
+        })
+    });
+    let moments = || crowd.iter().map(|dead| dead.died_at);
+    let text = |at: Option<Timestamp>| at.map(|at| at.to_string());
+    json!({
+        "type": "keys.died",
+        "timestamp": now.to_string(),
+        "data": {
+            "keys": crowd.len(),
+            "by_projector": by_projector,
+            "died_from": text(moments().min()),
+            "died_until": text(moments().max()),
+            "first": named.collect::<Vec<_>>(),
+        },
+    })
+    .to_string()
+}
+
 /// The identity of a death, the same however often it is told.
 fn id(death: &Death) -> String {
     let mut context = digest::Context::new(&digest::SHA256);
-    let (part, died_at) = (death.key.part.to_string(), death.died_at.0.to_string());
-    for text in [death.key.projector.as_str(), &part, &death.key.key, &died_at] {
+    add(&mut context, &death.key.projector, &death.key.part, &death.key.key, death.died_at);
+    text("death", context)
+}
+
+/// The identity of these deaths together.
+fn crowd_id(crowd: &[Dead]) -> String {
+    let mut context = digest::Context::new(&digest::SHA256);
+    crowd.iter().for_each(|dead| add(&mut context, &dead.projector, &dead.part, &dead.key, dead.died_at));
+    text("deaths", context)
+}
+
+fn add(context: &mut digest::Context, projector: &str, part: &Part, key: &str, died_at: Timestamp) {
+    let (part, died_at) = (part.to_string(), died_at.0.to_string());
+    for text in [projector, &part, key, &died_at] {
         context.update(&text.len().to_be_bytes());
         context.update(text.as_bytes());
     }
-    context.finish().as_ref()[..16].iter().fold("death_".to_owned(), |id, byte| format!("{id}{byte:02x}"))
+}
+
+fn text(kind: &str, context: digest::Context) -> String {
+    context.finish().as_ref()[..16].iter().fold(format!("{kind}_"), |id, byte| format!("{id}{byte:02x}"))
 }

@@ -100,8 +100,16 @@ pub const REDRIVE_KEYS_MAX: usize = 20_000;
 pub const REDRIVE_KEPT_KEYS_MAX: usize = 100;
 /// Time that a redrive with a rate may take.
 pub const REDRIVE_TIME_MAX: Duration = Duration::from_hours(24);
-/// Deaths of keys that are told one after the other before the process is asked whether it ends.
-pub const ALERT_ROUND_DEATHS_MAX: usize = 20;
+/// Deaths of keys that a process tells one by one in [`ALERT_MINUTE`]; those beyond are told together.
+pub const ALERT_DEATHS_SINGLY_MAX: usize = 20;
+/// Time after which a process begins to tell one by one again.
+pub const ALERT_MINUTE: Duration = Duration::from_mins(1);
+/// Deaths that are told together at most.
+pub const ALERT_CROWD_MAX: usize = 10_000;
+/// Deaths of them that one transaction takes, or notes as told.
+pub const ALERT_CROWD_CHUNK: usize = 500;
+/// Keys of them that are named.
+pub const ALERT_CROWD_NAMED: usize = 20;
 /// Pause between looks for deaths that nobody was told of.
 pub const ALERT_LOOK_GAP: Duration = Duration::from_secs(1);
 /// Pause before an alert is sent again that was not taken; it doubles with each.

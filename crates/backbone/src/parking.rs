@@ -40,7 +40,7 @@ use crate::{
 };
 
 pub(crate) use self::{
-    deaths::{Death, note_told, take_untold},
+    deaths::{Dead, Death, note_crowd_told, note_told, take_crowd, take_untold},
     due::{Due, Lot, Waiting, due, lot, waiting_if_due},
     look::oldest,
     lot::{append, are_still_parked, note_failure, park, park_malformed, parked_among, remove_applied},

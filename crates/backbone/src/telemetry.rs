@@ -102,9 +102,9 @@ pub(crate) fn events_discarded(projector: &str, count: u64) {
     counter!("tidings_discarded_events_total", "projector" => projector.to_owned()).absolute(count);
 }
 
-/// The webhook of alerts has taken one.
-pub(crate) fn alert_sent() {
-    counter!("tidings_alerts_sent_total").increment(1);
+/// The webhook of alerts has taken so many deaths.
+pub(crate) fn alerts_sent(deaths: usize) {
+    counter!("tidings_alerts_sent_total").increment(deaths as u64);
 }
 
 /// It did not, and will be told again.

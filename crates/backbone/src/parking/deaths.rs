@@ -4,10 +4,14 @@
 //! first takes it for a while, so that several processes do not tell it twice; after a crash the while ends. A
 //! key that an operator revives before is no news any more.
 
+mod crowd;
+
 use tidings_event::Timestamp;
 
 use super::{Filter, OWNED, Owner, ParkedKey, State, list};
 use crate::{Db, Durability, Result, log::Part};
+
+pub(crate) use crowd::{Dead, note_crowd_told, take_crowd};
 
 /// A key that died.
 #[derive(Clone, Debug)]

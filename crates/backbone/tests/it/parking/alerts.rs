@@ -1,10 +1,11 @@
 //! Somebody is told when a key dies: at least once, and nearly always once.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use tidings_backbone::{
     Clock,
     alerts::{Alerts, Options},
+    limits::{ALERT_CROWD_NAMED, ALERT_DEATHS_SINGLY_MAX, ALERT_MINUTE},
     relay::sink::webhook::Secret,
 };
 use tidings_event::Timestamp;
@@ -22,6 +23,7 @@ on_every_engine!(
     after_a_crash_between_sending_and_noting_a_death_is_told_again_under_the_same_id,
     two_processes_tell_each_death_once,
     a_key_that_was_revived_before_anybody_was_told_is_no_news,
+    when_many_keys_die_at_once_those_beyond_the_first_are_told_together,
 );
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -150,4 +152,45 @@ async fn a_key_that_was_revived_before_anybody_was_told_is_no_news(engine: Engin
     let receiver = Receiver::start().await;
     alerts(&site, &receiver).round().await.unwrap();
     assert_eq!(receiver.ids(), [""; 0]);
+}
+
+async fn when_many_keys_die_at_once_those_beyond_the_first_are_told_together(engine: Engine) {
+    let site = Site::with_clock(engine, Clock::manual(Timestamp(1_000_000_000))).await;
+    let recorder = Recorder::new("recorder");
+    let keys: Vec<String> = (0..50).map(|number| format!("k{number}")).collect();
+    keys.iter().for_each(|key| recorder.fail(key, 1, Fault::Error, u32::MAX));
+    let running = site.start(&recorder, quick(1));
+    site.emit(keys.iter().flat_map(|key| versions(key, 1..=1))).await;
+    running.settle().await;
+    let receiver = Receiver::start().await;
+    let mut alerts = alerts(&site, &receiver);
+    receiver.answer(&[&["204 No Content"; ALERT_DEATHS_SINGLY_MAX][..], &["503 Service Unavailable"]].concat());
+    let pause = alerts.round().await.unwrap();
+    assert_eq!(receiver.ids().len(), ALERT_DEATHS_SINGLY_MAX + 1, "the rest was told together, and not taken");
+    site.clock.advance(pause);
+    alerts.round().await.unwrap();
+    alerts.round().await.unwrap();
+    let bodies = receiver.bodies();
+    receiver.verify_signatures();
+    let (together, singly) = bodies.split_last().unwrap();
+    assert_eq!(singly.len(), ALERT_DEATHS_SINGLY_MAX + 1, "once more, and then never again");
+    let data = &together["data"];
+    assert_eq!((&together["type"], &data["keys"]), (&"keys.died".into(), &30.into()));
+    assert_eq!((&data["by_projector"]["recorder"], &data["died_from"]), (&30.into(), &data["died_until"]));
+    let named: BTreeSet<&str> =
+        data["first"].as_array().unwrap().iter().map(|key| key["key"].as_str().unwrap()).collect();
+    let told: BTreeSet<&str> =
+        singly[..ALERT_DEATHS_SINGLY_MAX].iter().map(|body| body["data"]["key"].as_str().unwrap()).collect();
+    assert_eq!((named.len(), told.len(), named.is_disjoint(&told)), (ALERT_CROWD_NAMED, ALERT_DEATHS_SINGLY_MAX, true));
+
+    // Who dies within the same minute is told after it.
+    recorder.fail("late", 1, Fault::Error, u32::MAX);
+    site.emit(versions("late", 1..=1)).await;
+    running.settle().await;
+    alerts.round().await.unwrap();
+    assert_eq!(receiver.ids().len(), bodies.len());
+    site.clock.advance(ALERT_MINUTE);
+    alerts.round().await.unwrap();
+    assert_eq!(receiver.bodies().last().unwrap()["data"]["key"], "late");
+    running.stop().await;
 }
