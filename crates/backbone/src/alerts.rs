@@ -158,7 +158,7 @@ impl Alerts {
         if crowd.is_empty() {
             return Ok(ALERT_LOOK_GAP);
         }
-        let told = self.post(&crowd_id(&crowd), crowd_body(&crowd, self.clock.now())).await;
+        let told = self.send(&crowd_id(&crowd), crowd_body(&crowd, self.clock.now())).await;
         if let Some((pause, again_at)) = self.heard(told) {
             note_crowd_told(&self.db, &crowd, Some(again_at)).await?;
             return Ok(pause);
@@ -203,10 +203,10 @@ impl Alerts {
             },
         })
         .to_string();
-        self.post(&id(death), body).await
+        self.send(&id(death), body).await
     }
 
-    async fn post(&self, id: &str, body: String) -> Result<()> {
+    async fn send(&self, id: &str, body: String) -> Result<()> {
         let seconds = self.clock.now().0.div_euclid(1_000);
         let request = self
             .client
