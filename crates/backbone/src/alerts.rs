@@ -134,8 +134,8 @@ impl Alerts {
             self.minute = Minute { began: now, ..Minute::default() };
         }
         while self.minute.singly < ALERT_DEATHS_SINGLY_MAX {
-            let (until, horizon) = (self.later(2 * self.timeout), self.later(2 * (self.timeout + ALERT_BACKOFF_MAX)));
-            let Some(death) = take_untold(&self.db, self.clock.now(), until, horizon).await? else {
+            let until = self.later(2 * self.timeout);
+            let Some(death) = take_untold(&self.db, self.clock.now(), until, self.horizon()).await? else {
                 return Ok(ALERT_LOOK_GAP);
             };
             let told = self.tell(&death).await;
@@ -153,8 +153,8 @@ impl Alerts {
     /// Tells all that are left at once.
     async fn tell_crowd(&mut self) -> Result<Duration> {
         // Taking them and noting them takes a while too.
-        let until = self.later(2 * self.timeout + ALERT_MINUTE);
-        let crowd = take_crowd(&self.db, self.clock.now(), until).await?;
+        let (until, horizon) = (self.later(2 * self.timeout + ALERT_MINUTE), self.horizon());
+        let crowd = take_crowd(&self.db, self.clock.now(), until, horizon).await?;
         if crowd.is_empty() {
             return Ok(ALERT_LOOK_GAP);
         }
@@ -229,6 +229,11 @@ impl Alerts {
         }
         self.backoff = (pause * 2).min(ALERT_BACKOFF_MAX);
         pause
+    }
+
+    /// What is to be told later than this was noted by a clock that was set back since.
+    fn horizon(&self) -> Timestamp {
+        self.later(2 * (self.timeout + ALERT_BACKOFF_MAX))
     }
 
     fn later(&self, by: Duration) -> Timestamp {

@@ -2,6 +2,7 @@
 
 use tidings_event::Timestamp;
 
+use super::LOOKING;
 use crate::{
     Conn, Db, Durability, Result,
     db::Value,
@@ -19,33 +20,46 @@ pub(crate) struct Dead {
     pub(crate) died_at: Timestamp,
 }
 
-/// Takes the deaths that have waited longest to be told, at most [`ALERT_CROWD_MAX`], until `until`. In small
-/// transactions: where the database has one writer, others wait for it.
-pub(crate) async fn take_crowd(db: &Db, now: Timestamp, until: Timestamp) -> Result<Vec<Dead>> {
+/// Takes the deaths that have waited longest to be told, at most [`ALERT_CROWD_MAX`], until `until`; what lies beyond
+/// `horizon` was written by a clock that was set back since. In small transactions: where the database has one writer,
+/// others wait for it.
+pub(crate) async fn take_crowd(db: &Db, now: Timestamp, until: Timestamp, horizon: Timestamp) -> Result<Vec<Dead>> {
     let mut taken = Vec::new();
-    while taken.len() < ALERT_CROWD_MAX {
-        let mut tx = db.write(Durability::Full).await?;
-        let sql = format!(
-            "SELECT projector, part, event_key, died_at FROM parked_key WHERE state = 1 AND tell_at <= ? \
-             ORDER BY tell_at LIMIT ? {}",
-            tx.conn().engine().for_update_if_free()
-        );
-        let args = vec![now.0.into(), (ALERT_CROWD_CHUNK as i64).into()];
-        let mut chunk = Vec::new();
-        for row in tx.conn().fetch("looking for deaths to tell", sql, args).await? {
-            let (projector, part) = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?);
-            let died_at = Timestamp(row.int_or_null(3)?.unwrap_or_default());
-            chunk.push(Dead { projector, part, key: row.text(2)?, died_at });
+    for (range, bound) in [("tell_at <= ?", now), ("tell_at > ?", horizon)] {
+        while taken.len() < ALERT_CROWD_MAX {
+            let mut chunk = take_chunk(db, range, bound, until).await?;
+            if chunk.is_empty() {
+                break;
+            }
+            taken.append(&mut chunk);
         }
-        if chunk.is_empty() {
-            tx.rollback().await?;
-            break;
-        }
-        note(&mut tx.conn(), &chunk, Some(until)).await?;
-        tx.commit().await?;
-        taken.append(&mut chunk);
     }
     Ok(taken)
+}
+
+/// As many of them as one transaction takes.
+async fn take_chunk(db: &Db, range: &str, bound: Timestamp, until: Timestamp) -> Result<Vec<Dead>> {
+    let look = format!(
+        "SELECT projector, part, event_key, died_at FROM parked_key WHERE state = 1 AND {range} \
+         ORDER BY tell_at LIMIT ?"
+    );
+    // Who has none to take takes no turn at writing.
+    let one = vec![bound.0.into(), 1.into()];
+    if db.glance().await?.conn().fetch_optional(LOOKING, look.clone(), one).await?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut tx = db.write(Durability::Full).await?;
+    let sql = format!("{look} {}", tx.conn().engine().for_update_if_free());
+    let args = vec![bound.0.into(), (ALERT_CROWD_CHUNK as i64).into()];
+    let mut chunk = Vec::new();
+    for row in tx.conn().fetch(LOOKING, sql, args).await? {
+        let (projector, part) = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?);
+        let died_at = Timestamp(row.int_or_null(3)?.unwrap_or_default());
+        chunk.push(Dead { projector, part, key: row.text(2)?, died_at });
+    }
+    note(&mut tx.conn(), &chunk, Some(until)).await?;
+    tx.commit().await?;
+    Ok(chunk)
 }
 
 /// Notes that these deaths were told, or with a time that they are to be told then. A later death of the same key is

@@ -183,14 +183,36 @@ async fn when_many_keys_die_at_once_those_beyond_the_first_are_told_together(eng
         singly[..ALERT_DEATHS_SINGLY_MAX].iter().map(|body| body["data"]["key"].as_str().unwrap()).collect();
     assert_eq!((named.len(), told.len(), named.is_disjoint(&told)), (ALERT_CROWD_NAMED, ALERT_DEATHS_SINGLY_MAX, true));
 
-    // Who dies within the same minute is told after it.
+    // Who dies within the same minute is told after it, and so is one of them that was redriven and is dead again.
+    site.clock.advance(Duration::from_millis(1));
     recorder.fail("late", 1, Fault::Error, u32::MAX);
     site.emit(versions("late", 1..=1)).await;
+    let again = named.first().unwrap();
+    site.redrive_key(again).await;
     running.settle().await;
     alerts.round().await.unwrap();
     assert_eq!(receiver.ids().len(), bodies.len());
     site.clock.advance(ALERT_MINUTE);
     alerts.round().await.unwrap();
-    assert_eq!(receiver.bodies().last().unwrap()["data"]["key"], "late");
+    let since: BTreeSet<String> =
+        receiver.bodies()[bodies.len()..].iter().map(|body| body["data"]["key"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(since, BTreeSet::from(["late".to_owned(), (*again).to_owned()]));
     running.stop().await;
+
+    // What a crash leaves that comes before they are noted as told, or a clock that was set back since.
+    for (tell_at, wait) in
+        [(2 * TIMEOUT + ALERT_MINUTE, 2 * TIMEOUT + ALERT_MINUTE), (Duration::from_hours(9), TIMEOUT)]
+    {
+        let told = receiver.bodies().len();
+        let until = site.clock.now().0 + i64::try_from(tell_at.as_millis()).unwrap();
+        let mut tx = site.db.write(tidings_backbone::Durability::Full).await.unwrap();
+        tx.conn().execute("crashing", "UPDATE parked_key SET tell_at = ?", vec![until.into()]).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut other = self::alerts(&site, &receiver);
+        site.clock.advance(wait);
+        other.round().await.unwrap();
+        let bodies = &receiver.bodies()[told..];
+        assert_eq!(bodies.len(), ALERT_DEATHS_SINGLY_MAX + 1, "all of them, as if for the first time");
+        assert_eq!(bodies.last().unwrap()["data"]["keys"], 31);
+    }
 }
