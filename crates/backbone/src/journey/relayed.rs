@@ -1,5 +1,7 @@
 //! Where an event is in the log.
 
+use tidings_event::{Event, Timestamp};
+
 use super::{
     RelayState, Relayed,
     committed::{Found, before},
@@ -57,17 +59,24 @@ async fn look(log: &KafkaLog, found: &Found) -> Result<Relayed> {
             let behind = log.relayed().await.map(|relayed| relayed.behind)?;
             Relayed { behind: Some(behind), ..elsewhere(RelayState::Waiting, part) }
         }
-        // What the relay has passed and did not publish is with the dead letters of its key.
-        (InLog::Nowhere, Some(true)) if log.is_set_aside(&event.key).await? => elsewhere(RelayState::DeadLetter, part),
+        // What the relay has passed and did not publish is with the dead letters of its key: unless it was published,
+        // before its key was set aside, and has gone with what the log does not hold any more.
+        (InLog::Nowhere, Some(true)) if is_set_aside(log, &part, event).await? => {
+            elsewhere(RelayState::DeadLetter, part)
+        }
         (InLog::Nowhere, Some(true)) | (InLog::GaveUp, _) => elsewhere(RelayState::Unknown, part),
     })
+}
+
+async fn is_set_aside(log: &KafkaLog, part: &Part, event: &Event) -> Result<bool> {
+    Ok(log.is_set_aside(&event.key).await? && log.reaches_back(part.clone(), before(event.occurred_at)).await?)
 }
 
 fn part(log: &KafkaLog, found: &Found) -> Part {
     log.part_of(&found.event.event_type, &found.event.key)
 }
 
-fn here(part: Part, offset: Option<Offset>, at: Option<tidings_event::Timestamp>) -> Relayed {
+fn here(part: Part, offset: Option<Offset>, at: Option<Timestamp>) -> Relayed {
     Relayed { state: RelayState::Relayed, part, offset, at, behind: None }
 }
 

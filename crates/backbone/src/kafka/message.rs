@@ -1,6 +1,6 @@
 //! Events as they come out of Kafka.
 
-use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::message::{BorrowedMessage, Headers, Message, Timestamp as RecordTime};
 use tidings_event::{Event, Timestamp, cloudevents};
 
 use crate::{
@@ -42,6 +42,14 @@ fn decode(message: &BorrowedMessage<'_>, value: &[u8]) -> Result<Event, tidings_
         })
     });
     if is_protobuf { cloudevents::protobuf::decode(value) } else { cloudevents::json::decode(value) }
+}
+
+/// When a record was appended, where its topic keeps that; else what [`occurred_at`] says.
+pub(crate) fn appended_at(message: &BorrowedMessage<'_>) -> Option<Timestamp> {
+    match message.timestamp() {
+        RecordTime::LogAppendTime(millis) => Some(Timestamp(millis)),
+        RecordTime::CreateTime(_) | RecordTime::NotAvailable => occurred_at(message),
+    }
 }
 
 /// When the event of a record occurred, or else when the record was made.

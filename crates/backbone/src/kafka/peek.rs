@@ -60,6 +60,11 @@ impl Peek {
         self.0.with(|consumer| before(consumer, parts, at))
     }
 
+    /// Whether a part still holds all that was appended to it at `at` or later. Blocks.
+    pub(crate) fn reaches_back(&self, part: &Part, at: Timestamp) -> Result<bool> {
+        self.0.with(|consumer| reaches_back(consumer, part, at))
+    }
+
     /// Up to where each part holds no event behind these offsets, where that is further than they are. Blocks.
     pub(crate) fn clear(&self, reached: Vec<(Part, Offset)>) -> Result<BTreeMap<Part, Offset>> {
         self.0.with(|consumer| clear(consumer, reached))
@@ -101,7 +106,7 @@ fn behind(consumer: &BaseConsumer, positions: Vec<(Part, Offset)>) -> Result<Vec
         }
         behind.push(Behind { part, events: (high - next).max(0), oldest: None });
     }
-    let found = first_after(consumer, wanted)?;
+    let found = first_after(consumer, wanted, message::occurred_at)?;
     for behind in &mut behind {
         match found.get(&behind.part) {
             Some(at) => behind.oldest = *at,
@@ -122,7 +127,7 @@ fn clear(consumer: &BaseConsumer, reached: Vec<(Part, Offset)>) -> Result<BTreeM
             ends.insert(part, (next, Offset(high - 1)));
         }
     }
-    let found = first_after(consumer, wanted)?;
+    let found = first_after(consumer, wanted, message::occurred_at)?;
     let mut clear = BTreeMap::new();
     for (part, (next, end)) in ends {
         // What retention has removed before it was looked at may have been an event.
@@ -131,6 +136,16 @@ fn clear(consumer: &BaseConsumer, reached: Vec<(Part, Offset)>) -> Result<BTreeM
         }
     }
     Ok(clear)
+}
+
+fn reaches_back(consumer: &BaseConsumer, part: &Part, at: Timestamp) -> Result<bool> {
+    let (low, _) = watermarks(consumer, part)?;
+    if low == 0 {
+        return Ok(true);
+    }
+    let found = first_after(consumer, BTreeMap::from([(part.clone(), low)]), message::appended_at)?;
+    // What comes behind a record was appended after it.
+    Ok(found.get(part).copied().flatten().is_some_and(|first| first < at))
 }
 
 /// The first offset of a part, and the one that the next committed record will have at least.
@@ -150,8 +165,12 @@ pub(crate) fn watermarks<C: rdkafka::consumer::ConsumerContext>(
     }
 }
 
-/// When the first record at or after these offsets occurred, for the parts that have one.
-fn first_after(consumer: &BaseConsumer, wanted: BTreeMap<Part, i64>) -> Result<BTreeMap<Part, Option<Timestamp>>> {
+/// What `tell` says of the first record at or after these offsets, for the parts that have one.
+fn first_after<T>(
+    consumer: &BaseConsumer,
+    wanted: BTreeMap<Part, i64>,
+    tell: impl Fn(&BorrowedMessage<'_>) -> T,
+) -> Result<BTreeMap<Part, T>> {
     let mut topics: BTreeMap<Arc<str>, BTreeMap<i32, i64>> = BTreeMap::new();
     for (part, next) in wanted {
         topics.entry(part.topic).or_default().insert(part.number, next);
@@ -161,7 +180,7 @@ fn first_after(consumer: &BaseConsumer, wanted: BTreeMap<Part, i64>) -> Result<B
         let goes_on = || ControlFlow::<()>::Continue(());
         let first = |message: &BorrowedMessage<'_>| {
             let part = Part { topic: Arc::clone(&topic), number: message.partition() };
-            found.insert(part, message::occurred_at(message));
+            found.insert(part, tell(message));
             ControlFlow::Continue(Said::Enough)
         };
         read_topic(consumer, &topic, &beginnings, "looking at a topic", goes_on, first).map(drop)?;

@@ -140,6 +140,12 @@ impl KafkaLog {
         .await
     }
 
+    /// Whether a part of the log still holds all that was appended to it at `at` or later.
+    pub(crate) async fn reaches_back(&self, part: Part, at: Timestamp) -> Result<bool> {
+        let peek = Arc::clone(&self.peek);
+        blocking(move || peek.reaches_back(&part, at)).await
+    }
+
     /// Whether the relay sets the rows of a key aside, because an earlier one is a dead letter.
     pub(crate) async fn is_set_aside(&self, key: &str) -> Result<bool> {
         Ok(self.checkpoint().await?.is_some_and(|checkpoint| checkpoint.parked.contains(key)))

@@ -254,4 +254,18 @@ async fn what_the_relay_has_not_come_to_is_waiting_what_is_gone_from_the_log_is_
     let journey = running.handle.journey(waiting.id).await.unwrap().unwrap();
     assert_eq!((journey.relayed.state, journey.projectors[0].state), (RelayState::DeadLetter, State::Waiting));
     running.stop().await;
+
+    // What retention may have removed is not said to be there, though its key was set aside since.
+    let handle = site.handle();
+    site.empty(&journey.relayed.part).await;
+    let journey = handle.journey(waiting.id).await.unwrap().unwrap();
+    assert_eq!((journey.relayed.state, journey.projectors[0].state), (RelayState::Unknown, State::Unknown));
+    site.emit([("a", 3)]).await;
+    site.clock.advance(Duration::from_mins(1));
+    let [later] = site.commit_only([("a", 4)]).await;
+    site.set_aside("a").await;
+    let journey = handle.journey(waiting.id).await.unwrap().unwrap();
+    assert_eq!(journey.relayed.state, RelayState::Unknown, "the part begins behind it");
+    let journey = handle.journey(later.id).await.unwrap().unwrap();
+    assert_eq!(journey.relayed.state, RelayState::DeadLetter, "the part begins before it");
 }

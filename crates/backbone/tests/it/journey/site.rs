@@ -6,6 +6,7 @@ use tidings_backbone::{
     Clock, Durability,
     audit::Actor,
     journey::{Stage, State},
+    log::Part,
     outbox,
     parking::{self, Discard},
     projector::{Gaps, Handle, Options, Projector, Runtime},
@@ -121,6 +122,11 @@ impl Site {
         let head = self.log.extent().await.unwrap().head;
         let broker = self.broker.as_ref().unwrap();
         broker.set_aside(key, u64::try_from(head.0).unwrap());
+    }
+
+    /// What Kafka's retention does to all that a part holds.
+    pub(super) async fn empty(&self, part: &Part) {
+        self.broker.as_ref().unwrap().empty(part).await;
     }
 
     /// Tells of events without running a projector.

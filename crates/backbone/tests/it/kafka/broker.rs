@@ -14,6 +14,7 @@ use tidings_backbone::{
         Options,
         topics::{self, Purpose},
     },
+    log::Part,
     relay::Checkpoint,
 };
 use tidings_event::{Event, cloudevents};
@@ -127,12 +128,20 @@ impl Broker {
 
     /// Removes the records of partition 0 before an offset, as retention does.
     pub(crate) async fn delete_before(&self, family: &str, offset: i64) {
+        self.delete(&self.options.topic(family), 0, rdkafka::Offset::Offset(offset)).await;
+    }
+
+    /// Removes all records of a part that there are by now.
+    pub(crate) async fn empty(&self, part: &Part) {
+        self.delete(&part.topic, part.number, rdkafka::Offset::End).await;
+    }
+
+    async fn delete(&self, topic: &str, number: i32, before: rdkafka::Offset) {
         let admin: AdminClient<DefaultClientContext> =
             ClientConfig::new().set("bootstrap.servers", &self.options.brokers).create().unwrap();
-        let mut before = TopicPartitionList::new();
-        let at = rdkafka::Offset::Offset(offset);
-        before.add_partition_offset(&self.options.topic(family), 0, at).unwrap();
-        admin.delete_records(&before, &AdminOptions::new()).await.unwrap();
+        let mut parts = TopicPartitionList::new();
+        parts.add_partition_offset(topic, number, before).unwrap();
+        admin.delete_records(&parts, &AdminOptions::new()).await.unwrap();
     }
 }
 
