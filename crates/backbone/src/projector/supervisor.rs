@@ -119,6 +119,8 @@ impl Supervisor {
             }
             is_wanted
         });
+        // Before any of its tasks is known: whoever measures meanwhile tells it as what it is.
+        self.tasks.set_live(&live);
         if !self.running.contains_key(&live) {
             let lineage = Lineage::new(self.plan.name(), look.live, true);
             self.begin(lineage, None, shutdown)?;
@@ -128,7 +130,6 @@ impl Supervisor {
             let lineage = if rebuild.wish.in_place { lineage.called(&rebuild.identity()) } else { lineage };
             self.begin(lineage, Some(rebuild), shutdown)?;
         }
-        self.tasks.set_live(&live);
         for (name, Running { lineage, pace, .. }) in &self.running {
             lineage.set_live(*name == live);
             match building.filter(|_| *name != live) {

@@ -55,8 +55,11 @@ impl Producer {
             if !blocking("looking for a topic", move || is_there(&asking, &name)).await? {
                 return Err(Error::TopicMissing { topic: topic.to_string() });
             }
-            if self.topics.len() >= KAFKA_TOPICS_KNOWN_MAX {
-                self.topics.clear();
+            // One makes room, whichever: were all forgotten, each batch over a few more would ask for hundreds anew.
+            if self.topics.len() >= KAFKA_TOPICS_KNOWN_MAX
+                && let Some(one) = self.topics.iter().next().cloned()
+            {
+                self.topics.remove(&one);
             }
             self.topics.insert(topic.clone());
         }
