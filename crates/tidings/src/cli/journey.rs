@@ -5,7 +5,7 @@ use tidings_backbone::journey::{Journey, Stage};
 use tidings_event::{EventId, Timestamp};
 
 use super::{
-    operator::{harmless, short},
+    operator::{counted, harmless, short},
     print,
     table::table,
 };
@@ -91,7 +91,7 @@ fn detail(stage: &Stage) -> String {
         parts.push(format!("{} tries", stage.attempts));
     }
     if stage.events_before > 0 {
-        parts.push(format!("{} events before it", stage.events_before));
+        parts.push(format!("{} before it", counted(stage.events_before.unsigned_abs(), "event")));
     }
     parts.extend(stage.next_attempt_at.map(|at| format!("next try {at}")));
     parts.extend(stage.resolution.filter(|time| time.as_millis() > 1).map(|time| format!("± {} ms", time.as_millis())));

@@ -27,6 +27,11 @@ pub(super) fn confirm(what: &str) -> Result<()> {
     if answer.trim() == "yes" { Ok(()) } else { Err(Error::Usage("nothing was done".to_owned())) }
 }
 
+/// A number of things: "1 key", "2 keys".
+pub(super) fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Texts of applications on one line, without anything that a terminal obeys.
 pub(super) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()

@@ -16,7 +16,7 @@ use tidings_event::EventId;
 
 use self::filter::FilterArgs;
 use super::{
-    operator::{actor, confirm, harmless},
+    operator::{actor, confirm, counted, harmless},
     print,
     table::table,
 };
@@ -124,18 +124,19 @@ async fn redrive(store: &Store, arguments: RedriveArgs) -> Result<()> {
     if dry_run || !yes {
         let plan = parking::plan(store.db.read().await?.conn(), &wanted).await?.map_err(refused)?;
         if dry_run {
-            return print(&if json { plan_json(&plan, true) } else { plan_text(&plan, "would be tried again") });
+            return print(&if json { plan_json(&plan, true) } else { plan_text(&plan, ["would be tried again"; 2]) });
         }
-        eprintln!("{}", plan_text(&plan, "are to be tried again"));
+        eprintln!("{}", plan_text(&plan, ["is to be tried again", "are to be tried again"]));
         confirm("redriving these keys")?;
         // However long the answer took: what has died meanwhile was not shown.
         wanted.shown = Some(plan.shown());
     }
     let plan = parking::redrive(&store.db, &wanted, &actor(), None, store.clock.now()).await?.map_err(refused)?;
-    print(&if json { plan_json(&plan, false) } else { plan_text(&plan, "are tried again") })
+    print(&if json { plan_json(&plan, false) } else { plan_text(&plan, ["is tried again", "are tried again"]) })
 }
 
-fn plan_text(plan: &Plan, verb: &str) -> String {
+/// A plan for people; `verb` of one key and of several.
+fn plan_text(plan: &Plan, [is, are]: [&str; 2]) -> String {
     let row = |key: &parking::Planned| {
         let after = format!("{:.1}", key.after.as_secs_f64());
         let (projector, name) = (harmless(&key.projector), harmless(&key.key));
@@ -146,13 +147,14 @@ fn plan_text(plan: &Plan, verb: &str) -> String {
     if plan.keys.len() > rows.len() {
         text.push_str(&format!("\nand {} more", plan.keys.len() - rows.len()));
     }
-    let (keys, waiting, seconds) = (plan.count, plan.waiting, plan.takes.as_secs_f64());
-    text.push_str(&format!("\n\n{keys} keys with {waiting} waiting events {verb}"));
+    let (keys, waiting) = (counted(plan.count as u64, "key"), counted(plan.waiting, "waiting event"));
+    let (verb, seconds) = (if plan.count == 1 { is } else { are }, plan.takes.as_secs_f64());
+    text.push_str(&format!("\n\n{keys} with {waiting} {verb}"));
     if seconds > 0.0 {
         text.push_str(&format!(", in {seconds:.1} s"));
     }
     if plan.left > 0 {
-        text.push_str(&format!("; {} more keys match and are left for the next time", plan.left));
+        text.push_str(&format!("; left for the next time: {} that match too", counted(plan.left, "key")));
     }
     text
 }

@@ -10,7 +10,7 @@ use tidings_backbone::{
 };
 
 use super::{
-    operator::{self, confirm, harmless},
+    operator::{self, confirm, counted, harmless},
     print,
     table::table,
 };
@@ -196,7 +196,8 @@ fn report(view: &RunView) -> String {
     let header = ["check", "rows", "shards", "differing", "lagging", "differences"];
     let mut text = table(header, &view.checks.iter().map(row).collect::<Vec<_>>());
     let (state, differences, lagging) = (view.state, view.differences, view.lagging);
-    text.push_str(&format!("\n\nrun {}, {state}: {differences} differences, {lagging} on their way", view.id));
+    let differences = counted(differences, "difference");
+    text.push_str(&format!("\n\nrun {}, {state}: {differences}, {lagging} on their way", view.id));
     for check in &view.checks {
         for (kind, count) in &check.kinds {
             text.push_str(&format!("\n{}: {count} × {}", check.check, harmless(kind)));
@@ -214,7 +215,7 @@ fn report(view: &RunView) -> String {
     match (repair.state, &repair.error) {
         ("possible", _) => text.push_str(&format!("\nto repair by events: tidings reconcile repair {}", view.id)),
         ("none", _) => {}
-        (state, None) => text.push_str(&format!("\nrepair {state}: {} events", repair.events)),
+        (state, None) => text.push_str(&format!("\nrepair {state}: {}", counted(repair.events, "event"))),
         (state, Some(error)) => text.push_str(&format!("\nrepair {state}: {}", harmless(error))),
     }
     text

@@ -181,7 +181,7 @@ async fn a_dead_event_and_what_waits_behind_it_are_told_and_so_is_what_became_of
         (&json!("waiting"), &json!(0), &json!(1))
     );
     let table = world.run(&["journey", behind["id"].as_str().unwrap()]).await;
-    assert!(table.contains("1 events before it") && table.contains("poison"), "{table}");
+    assert!(table.contains("1 event before it") && table.contains("poison"), "{table}");
 
     hand.admit().await;
     let id = poison["id"].as_str().unwrap();

@@ -124,7 +124,7 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     assert_eq!(show["events"][0]["event"], in_the_log["event"], "as it is elsewhere");
 
     let plan = world.run(&["parked", "redrive", "--all", "--dry-run"]).await;
-    assert!(plan.contains("1 keys with 4 waiting events would be tried again"), "{plan}");
+    assert!(plan.contains("1 key with 4 waiting events would be tried again"), "{plan}");
     // Nobody is there to be asked here.
     for refused in [
         &["parked", "redrive", "--all"][..],
@@ -151,12 +151,12 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     world.drain().await;
     assert_eq!(only_parked(&admin, "").await["waiting"], json!(3), "the next one fails as well");
     let warned = world.run(&["rebuild", "start", "relation", "--dry-run"]).await;
-    assert!(warned.contains("1 events that an operator discarded are applied again"), "{warned}");
+    assert!(warned.contains("1 event that an operator discarded is applied again"), "{warned}");
     let silent = world.run(&["rebuild", "start", "relation", "--from", "facts", "--dry-run"]).await;
     assert!(!silent.contains("discarded"), "{silent}");
     hand.admit().await;
     let said = world.run(&["parked", "redrive", "--projector", "relation", "--key", "4", "--yes"]).await;
-    assert!(said.contains("1 keys with 3 waiting events are tried again"), "{said}");
+    assert!(said.contains("1 key with 3 waiting events is tried again"), "{said}");
     world.drain().await;
     assert_eq!(world.parked().await, [Value::Null; 0]);
     assert_eq!(world.counters(1).await, (0, 1), "whatever is missing, nobody is counted who does not follow");

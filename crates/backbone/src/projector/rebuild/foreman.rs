@@ -248,7 +248,10 @@ impl Foreman {
             return Ok(LOOK_GAP);
         }
         if dead > 0 && !rebuild.is_forced {
-            let report = format!("{dead} keys are dead: what is built lacks their events");
+            let report = match dead {
+                1 => "1 key is dead: what is built lacks its events".to_owned(),
+                _ => format!("{dead} keys are dead: what is built lacks their events"),
+            };
             return self.fail(rebuild, report).await;
         }
         if rebuild.wish.in_place {

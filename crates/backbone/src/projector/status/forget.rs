@@ -26,7 +26,7 @@ pub enum NotForgotten {
     #[error("there is no position of a projector `{0}`")]
     Unknown(String),
     /// The parking lot has the only copies of what waits there.
-    #[error("{keys} keys of `{projector}` are parked; discard what waits there first")]
+    #[error("keys of `{projector}` are parked ({keys}); discard what waits there first")]
     Parked {
         /// Its name, with the number of its generation.
         projector: String,

@@ -24,7 +24,7 @@ async fn dead_keys() {
     it.run(&world, "tidings parked discard relation KEY --event-id ID --reason TEXT", &words).await;
     hand.admit().await;
     let plan = it.run(&world, "tidings parked redrive --projector relation --dry-run", &[]).await;
-    assert!(plan.contains("1 keys with 2 waiting events would be tried again"), "{plan}");
+    assert!(plan.contains("1 key with 2 waiting events would be tried again"), "{plan}");
     it.run(&world, "tidings parked redrive --projector relation", &[]).await;
     world.drain().await;
     assert_eq!(world.followers(2).await, [4]);
