@@ -114,7 +114,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Somebody has counted by hand. The next generation is built from the log, and readers are given it at once.
     sqlx::query("UPDATE orders_per_customer SET orders = 7").execute(&pool).await?;
-    handle.rebuilds().start("orders_per_customer", Start::default(), &Actor::new("ada")).await?;
+    handle.rebuilds().start("orders_per_customer", Start::default(), &Actor::new("ada"), None).await?;
     while handle.rebuilds().find("orders_per_customer").await?.is_some_and(|rebuild| !rebuild.state.is_finished()) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

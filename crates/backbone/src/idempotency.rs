@@ -1,6 +1,8 @@
 //! `Idempotency-Key`: the first answer to a command is stored in the command's own transaction, so
 //! a repetition is answered with it and changes nothing.
 
+pub(crate) mod once;
+
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};

@@ -16,8 +16,7 @@
 //!   parked. So one of the two sees the other, and no event is left behind under a key that is free.
 //!
 //! In reading order: `lot` and `due` are what the projector's task does, `look` what can be looked at, `filter` chooses
-//! keys, `redrive` and `discard` are the operator's, `once` keeps a repeated request from acting again, and `deaths` is
-//! what [`crate::alerts`] tells.
+//! keys, `redrive` and `discard` are the operator's, and `deaths` is what [`crate::alerts`] tells.
 
 mod deaths;
 mod discard;
@@ -25,7 +24,6 @@ mod due;
 mod filter;
 mod look;
 mod lot;
-mod once;
 mod redrive;
 #[cfg(test)]
 mod tests;
@@ -36,6 +34,7 @@ use tidings_event::Timestamp;
 use crate::{
     Error, Result,
     db::Value,
+    idempotency::KeyReused,
     log::{Offset, Part},
 };
 
@@ -162,6 +161,12 @@ pub enum Refusal {
     /// The idempotency key belongs to another request.
     #[error("the idempotency key belongs to another request")]
     KeyReused,
+}
+
+impl From<KeyReused> for Refusal {
+    fn from(KeyReused: KeyReused) -> Self {
+        Self::KeyReused
+    }
 }
 
 fn places(at: &[(Part, Offset)]) -> String {

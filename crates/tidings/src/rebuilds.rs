@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tidings_backbone::{
     log::Offset,
-    projector::rebuild::{Rebuild, Rebuilds, Source, Start, State, Wish},
+    projector::rebuild::{Rebuild, Rebuilds, Refusal, Source, Start, State, Wish},
 };
 use tidings_event::Timestamp;
 use utoipa::ToSchema;
@@ -159,6 +159,17 @@ fn progress(rebuild: &Rebuild, done: i64, to_do: i64) -> Option<f64> {
         _ if rebuild.is_from_facts() => 1.0,
         _ => share(done as f64, to_do as f64),
     })
+}
+
+/// Why an operator's wish is not followed, with the way out where there is one.
+pub fn refused(projector: &str, refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::UnderWay(State::Failed) => {
+            format!("{refusal} (`tidings rebuild resume {projector}`, `tidings rebuild cancel {projector}`)")
+        }
+        Refusal::NotWhole => format!("{refusal} (`--in-place`)"),
+        _ => refusal.to_string(),
+    }
 }
 
 /// Reads from where to build: `beginning`, `facts`, an offset of the outbox, or a moment in RFC 3339.

@@ -8,14 +8,13 @@ use super::{
     OWNED, Owner, Refusal, State, WaitingEvent,
     look::{EVENT_COLUMNS, read_waiting},
     lot::free_if_empty,
-    once,
 };
 use crate::{
     Conn, Db, Durability, Error, Result,
     audit::{self, Actor, Entry, Reason},
     counted::{self, Counted},
     db::Value,
-    idempotency::IdempotencyKey,
+    idempotency::{IdempotencyKey, once},
     log::{Offset, Part},
     projector::{Generation, generation, hold_position},
 };
@@ -93,7 +92,7 @@ pub async fn discard(
     key: Option<&IdempotencyKey>,
     at: Timestamp,
 ) -> Result<Result<Discarded, Refusal>> {
-    once::attempt(key, || try_discard(db, wanted, actor, key, at)).await
+    once::attempt(db, key, || try_discard(db, wanted, actor, key, at)).await
 }
 
 async fn try_discard(
@@ -115,8 +114,8 @@ async fn try_discard(
     }
     let event = match find_event(&mut conn, wanted).await? {
         Ok(event) if kept.contains(&event.part) => event,
-        // It was parked there just now.
-        Ok(_) => return once::refused(tx, key, Refusal::NoSuchEvent, at).await,
+        // It was parked there just now: whoever asks again is not told so for ever.
+        Ok(_) => return tx.rollback().await.map(|()| Err(Refusal::NoSuchEvent)),
         Err(refusal) => return once::refused(tx, key, refusal, at).await,
     };
     let owner = Owner { projector: &wanted.projector, part: &event.part };

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tidings_event::Timestamp;
 
-use super::{Filter, Refusal, State, look, once};
+use super::{Filter, Refusal, State, look};
 use crate::{
     Conn, Db, Durability, Result,
     audit::{self, Actor, Entry, Reason},
     db::{Row, Value},
-    idempotency::IdempotencyKey,
+    idempotency::{IdempotencyKey, once},
     limits::{REDRIVE_KEPT_KEYS_MAX, REDRIVE_KEYS_MAX, REDRIVE_TIME_MAX},
     log::Part,
 };
@@ -120,7 +120,7 @@ pub async fn redrive(
     key: Option<&IdempotencyKey>,
     at: Timestamp,
 ) -> Result<Result<Plan, Refusal>> {
-    once::attempt(key, || try_redrive(db, wanted, actor, key, at)).await
+    once::attempt(db, key, || try_redrive(db, wanted, actor, key, at)).await
 }
 
 async fn try_redrive(
@@ -142,9 +142,12 @@ async fn try_redrive(
     if let Some(answered) = once::answered(&mut conn, key).await? {
         return tx.rollback().await.map(|()| answered);
     }
+    let is_none_chosen = candidates.is_empty();
     let (keys, attempts) = kept(&mut conn, candidates, wanted).await?;
     let plan = match scheduled(keys, wanted) {
         Ok(plan) => Plan { left, ..plan },
+        // Those that were chosen went just now, and others may be parked.
+        Err(refusal @ Refusal::NoneParked) if !is_none_chosen => return tx.rollback().await.map(|()| Err(refusal)),
         Err(refusal) => return once::refused(tx, key, refusal, at).await,
     };
     make_due(&mut conn, &plan, &attempts, wanted.events_per_second, at).await?;

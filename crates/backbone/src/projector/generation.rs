@@ -14,11 +14,13 @@ use std::{
     time::SystemTime,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{position::positions, rebuild::names_of_unfinished};
 use crate::{Conn, Result, trace};
 
 /// The number of a generation, from 1. Numbers are not used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Generation(pub i64);
 
 /// What a call of a projector writes to.

@@ -25,12 +25,16 @@ mod catching_up;
 mod check;
 mod control;
 mod foreman;
+mod refusal;
 mod removal;
+mod starting;
 mod store;
 mod switching;
 
 pub use check::{Check, Checked, Generations, Seeded};
-pub use control::{Rebuilds, Refusal, Start};
+pub use control::Rebuilds;
+pub use refusal::Refusal;
+pub use starting::Start;
 pub use store::{PartPlan, Rebuild, Source, State, Wish};
 
 pub(super) use foreman::Foreman;

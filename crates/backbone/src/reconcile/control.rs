@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use tidings_event::Timestamp;
 
 use super::{
@@ -13,7 +14,7 @@ use crate::{
     Clock, Conn, Db, Durability, Error, EventIds, Result,
     audit::{self, Actor, Entry},
     counted::{self, Counted},
-    idempotency::{self, Answer, IdempotencyKey, KeyReused},
+    idempotency::{IdempotencyKey, KeyReused, once},
     limits::RECONCILE_REPAIR_AGE_MAX,
     telemetry,
 };
@@ -28,7 +29,8 @@ pub struct Reconciliations {
 }
 
 /// Why an operator's wish is not followed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum Refusal {
     /// No feature compares the projection of this projector.
     #[error("no projection of a projector of this name is compared")]
@@ -51,6 +53,12 @@ pub enum Refusal {
     /// The idempotency key belongs to another request.
     #[error("the idempotency key belongs to another request")]
     KeyReused,
+}
+
+impl From<KeyReused> for Refusal {
+    fn from(KeyReused: KeyReused) -> Self {
+        Self::KeyReused
+    }
 }
 
 impl Reconciliations {
@@ -78,23 +86,37 @@ impl Reconciliations {
     /// # Errors
     /// [`Error::Reconcile`] when another one is under way.
     pub async fn start(&self, projector: Option<&str>, actor: &Actor, key: Option<&IdempotencyKey>) -> Result<Run> {
-        if projector.is_some_and(|projector| !self.projectors.contains(&projector)) {
-            return Err(Error::Reconcile(Refusal::UnknownProjector));
-        }
+        let begun = once::attempt(&self.db, key, || self.try_start(projector, actor, key)).await?;
+        self.run(begun).await
+    }
+
+    async fn try_start(
+        &self,
+        projector: Option<&str>,
+        actor: &Actor,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Result<String, Refusal>> {
+        let now = self.clock.now();
         let mut tx = self.db.write(Durability::Full).await?;
-        if let Some(key) = key
-            && let Some(run) = answered(&mut tx.conn(), key).await?
-        {
-            tx.rollback().await?;
-            return Ok(run);
+        if let Some(answered) = once::answered(&mut tx.conn(), key).await? {
+            return tx.rollback().await.map(|()| answered);
         }
-        let run = self.begin(&mut tx.conn(), Trigger::Operator, Some(actor), projector).await?;
-        if let Some(key) = key {
-            let answer: Answer<&str, ()> = Answer::Done(&run.id);
-            idempotency::store(&mut tx.conn(), &[(key, answer)], run.started_at).await?;
-        }
-        tx.commit().await?;
-        Ok(run)
+        let begun = match projector.is_some_and(|projector| !self.projectors.contains(&projector)) {
+            true => Err(Refusal::UnknownProjector),
+            false => self.begin(&mut tx.conn(), Trigger::Operator, Some(actor), projector).await?,
+        };
+        let run = match begun {
+            Ok(run) => run,
+            Err(refusal) => return once::refused(tx, key, refusal, now).await,
+        };
+        once::done(tx, key, &run.id, now).await?;
+        Ok(Ok(run.id))
+    }
+
+    /// The run that was begun or is to be repaired, as it is now.
+    async fn run(&self, id: Result<String, Refusal>) -> Result<Run> {
+        let id = id.map_err(Error::Reconcile)?;
+        self.find(&id).await?.ok_or(Error::Reconcile(Refusal::UnknownRun))
     }
 
     /// Begins a run if the last one of everything began so long ago; answers it.
@@ -114,8 +136,10 @@ impl Reconciliations {
         }
         let mut tx = self.db.write(Durability::Full).await?;
         let run = match self.begin(&mut tx.conn(), Trigger::Schedule, None, None).await {
-            Err(Error::Reconcile(Refusal::UnderWay { .. })) => return tx.rollback().await.map(|()| None),
-            run => run?,
+            Ok(Ok(run)) => run,
+            Ok(Err(_under_way)) => return tx.rollback().await.map(|()| None),
+            Err(error) if error.is_lost_race() => return tx.rollback().await.map(|()| None),
+            Err(error) => return Err(error),
         };
         // Once ours is stored nobody else stores one: now it is seen whether somebody had just done so.
         if !is_due(store::last_of_all_before(&mut tx.conn(), run.seq).await?.as_ref()) {
@@ -125,54 +149,56 @@ impl Reconciliations {
         Ok(Some(run))
     }
 
+    /// # Errors
+    /// [`Error::is_lost_race`] when somebody else has begun one just now.
     async fn begin(
         &self,
         conn: &mut Conn<'_>,
         trigger: Trigger,
         actor: Option<&Actor>,
         projector: Option<&str>,
-    ) -> Result<Run> {
+    ) -> Result<Result<Run, Refusal>> {
         let now = self.clock.now();
-        make_room(conn, now).await?;
-        let id = self.ids.next(now).to_string();
-        match store::insert(conn, &id, trigger, actor.map(Actor::as_str), projector, now).await {
-            Err(error) if error.is_lost_race() => {
-                return Err(Error::Reconcile(Refusal::UnderWay { id: "just begun".to_owned() }));
-            }
-            inserted => inserted?,
+        if let Err(refusal) = make_room(conn, now).await? {
+            return Ok(Err(refusal));
         }
+        let id = self.ids.next(now).to_string();
+        store::insert(conn, &id, trigger, actor.map(Actor::as_str), projector, now).await?;
         let run = store::find(conn, &id).await?;
         let run = run.ok_or_else(|| Error::Invariant { message: "a run went while it was begun".to_owned() })?;
         store::remove_old(conn, run.seq).await?;
-        Ok(run)
+        Ok(Ok(run))
     }
 
-    /// Asks for the repair of what a run found, in the name of `actor`: by events, within some seconds.
+    /// Asks for the repair of what a run found, in the name of `actor`: by events, within some seconds. The same `key`
+    /// once more is answered with the run, and repairs nothing.
     ///
     /// # Errors
     /// [`Error::Reconcile`] when there is nothing to repair, the run is too old, or another one is under way.
-    pub async fn repair(&self, id: &str, actor: &Actor) -> Result<Run> {
+    pub async fn repair(&self, id: &str, actor: &Actor, key: Option<&IdempotencyKey>) -> Result<Run> {
+        let asked = once::attempt(&self.db, key, || self.try_repair(id, actor, key)).await?;
+        self.run(asked).await
+    }
+
+    async fn try_repair(
+        &self,
+        id: &str,
+        actor: &Actor,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Result<String, Refusal>> {
         let now = self.clock.now();
         let mut tx = self.db.write(Durability::Full).await?;
-        make_room(&mut tx.conn(), now).await?;
-        let run = store::find_to_write(&mut tx.conn(), id).await?;
-        let run = run.ok_or(Error::Reconcile(Refusal::UnknownRun))?;
-        if run.state == State::Running || !matches!(run.repair.state, RepairState::Possible | RepairState::Failed) {
-            return Err(Error::Reconcile(Refusal::NothingToRepair));
+        if let Some(answered) = once::answered(&mut tx.conn(), key).await? {
+            return tx.rollback().await.map(|()| answered);
         }
-        let age_max = i64::try_from(RECONCILE_REPAIR_AGE_MAX.as_millis()).unwrap_or(i64::MAX);
-        if run.finished_at.is_none_or(|at| now.0 - at.0 > age_max) {
-            return Err(Error::Reconcile(Refusal::TooOld));
-        }
+        let run = match repairable(&mut tx.conn(), id, now).await? {
+            Ok(run) => run,
+            Err(refusal) => return once::refused(tx, key, refusal, now).await,
+        };
         let sql = "UPDATE reconciliation SET active = 1, repair_state = 'running', repair_actor = ?, \
                    repair_error = NULL, runner = '', runner_until = ?, tries = 0 WHERE seq = ?";
         let args = vec![actor.as_str().into(), (now.0 - 1).into(), run.seq.into()];
-        match tx.conn().execute("asking for a repair", sql, args).await {
-            Err(error) if error.is_lost_race() => {
-                return Err(Error::Reconcile(Refusal::UnderWay { id: "just begun".to_owned() }));
-            }
-            changed => changed?,
-        };
+        tx.conn().execute("asking for a repair", sql, args).await?;
         let details = serde_json::json!({ "run": run.id, "differences": run.differences });
         let entry = Entry {
             actor,
@@ -184,9 +210,8 @@ impl Reconciliations {
             details: details.to_string(),
         };
         audit::write(&mut tx.conn(), &entry, now).await?;
-        let run = store::find(&mut tx.conn(), id).await?.ok_or(Error::Reconcile(Refusal::UnknownRun))?;
-        tx.commit().await?;
-        Ok(run)
+        once::done(tx, key, &run.id, now).await?;
+        Ok(Ok(run.id))
     }
 
     /// Publishes what the last run found and how old it is, whichever process did it; called when metrics are scraped.
@@ -207,13 +232,27 @@ impl Reconciliations {
     }
 }
 
-/// Gives up the run that is under way if nobody does it any more; else refuses.
-async fn make_room(conn: &mut Conn<'_>, now: Timestamp) -> Result<()> {
-    let Some(run) = store::active_to_write(conn).await? else { return Ok(()) };
-    if !run.is_abandoned(now) {
-        return Err(Error::Reconcile(Refusal::UnderWay { id: run.id }));
+/// The run, if it can be repaired; kept for this transaction.
+async fn repairable(conn: &mut Conn<'_>, id: &str, now: Timestamp) -> Result<Result<Run, Refusal>> {
+    if let Err(refusal) = make_room(conn, now).await? {
+        return Ok(Err(refusal));
     }
-    give_up(conn, &run, now, "nobody did it: a process with projectors must run").await
+    let Some(run) = store::find_to_write(conn, id).await? else { return Ok(Err(Refusal::UnknownRun)) };
+    if run.state == State::Running || !matches!(run.repair.state, RepairState::Possible | RepairState::Failed) {
+        return Ok(Err(Refusal::NothingToRepair));
+    }
+    let age_max = i64::try_from(RECONCILE_REPAIR_AGE_MAX.as_millis()).unwrap_or(i64::MAX);
+    let is_too_old = run.finished_at.is_none_or(|at| now.0 - at.0 > age_max);
+    Ok(if is_too_old { Err(Refusal::TooOld) } else { Ok(run) })
+}
+
+/// Gives up the run that is under way if nobody does it any more; else refuses.
+async fn make_room(conn: &mut Conn<'_>, now: Timestamp) -> Result<Result<(), Refusal>> {
+    let Some(run) = store::active_to_write(conn).await? else { return Ok(Ok(())) };
+    if !run.is_abandoned(now) {
+        return Ok(Err(Refusal::UnderWay { id: run.id }));
+    }
+    give_up(conn, &run, now, "nobody did it: a process with projectors must run").await.map(Ok)
 }
 
 /// Ends what is under way of a run, as failed, unless somebody has begun to do it since.
@@ -231,17 +270,6 @@ pub(super) async fn give_up(conn: &mut Conn<'_>, run: &Run, now: Timestamp, why:
         counted::add(conn, Counted::Reconciliations, State::Failed.name(), 1).await?;
     }
     Ok(())
-}
-
-/// The run that this key has begun, if it has.
-async fn answered(conn: &mut Conn<'_>, key: &IdempotencyKey) -> Result<Option<Run>> {
-    match idempotency::first::<String, ()>(conn, Some(key)).await? {
-        Some(Err(KeyReused)) => Err(Error::Reconcile(Refusal::KeyReused)),
-        Some(Ok(Answer::Done(id))) => {
-            store::find(conn, &id).await?.ok_or(Error::Reconcile(Refusal::UnknownRun)).map(Some)
-        }
-        Some(Ok(Answer::Refused(()))) | None => Ok(None),
-    }
 }
 
 impl fmt::Debug for Reconciliations {

@@ -148,7 +148,7 @@ impl Reconciler {
     /// # Errors
     /// [`Error::Reconcile`] as [`Reconciliations::repair`] has it.
     pub async fn repair_now(&self, id: &str, actor: &Actor) -> Result<Run> {
-        self.control.repair(id, actor).await?;
+        self.control.repair(id, actor, None).await?;
         self.see_through(id).await
     }
 

@@ -11,8 +11,11 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use tidings_backbone::{
-    Error, journey,
+    Error,
+    idempotency::IdempotencyKey,
+    journey,
     log::Offset,
     parking,
     projector::{
@@ -108,7 +111,7 @@ async fn a_rebuild_that_is_stopped_again_and_again_ends_exact(engine: Engine) {
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
     let start = Start { events_per_second: 900, ..Start::default() };
-    rebuilds.start(NAME, start, &actor()).await.unwrap();
+    rebuilds.start(NAME, start, &actor(), None).await.unwrap();
     running.stop().await;
     let (stop, writing) = load(&lamps);
     for _ in 0..3 {
@@ -140,7 +143,7 @@ async fn from_facts_there_is_neither_gap_nor_double(engine: Engine) {
     let (stop, writing) = load(&lamps);
     let wish = Wish { source: Source::Facts, ..Wish::default() };
     let rebuilds = running.handle.rebuilds();
-    rebuilds.start(NAME, Start { wish, events_per_second: 60, hold: false }, &actor()).await.unwrap();
+    rebuilds.start(NAME, Start { wish, events_per_second: 60, hold: false }, &actor(), None).await.unwrap();
     until(&rebuilds, State::Seeding).await;
     eventually("half of it", async || rebuilds.find(NAME).await.unwrap().is_some_and(|rebuild| rebuild.seeded > 20))
         .await;
@@ -148,7 +151,7 @@ async fn from_facts_there_is_neither_gap_nor_double(engine: Engine) {
     let running = lamps.start(&projection);
     until(&rebuilds, State::Applying).await;
     // Lamps are turned faster than it was allowed to go.
-    rebuilds.resume(NAME, Some(0), &actor()).await.unwrap();
+    rebuilds.resume(NAME, Some(0), &actor(), None).await.unwrap();
     let rebuilt = until(&rebuilds, State::Done).await;
     assert!(rebuilt.is_from_facts());
     assert_eq!(rebuilt.seeded, 60);
@@ -183,17 +186,21 @@ async fn where_the_log_no_longer_reaches_back_it_is_made_from_facts(engine: Engi
     let running = lamps.start(&without);
     let rebuilds = running.handle.rebuilds();
     let facts = Wish { source: Source::Facts, ..Wish::default() };
-    let refused = rebuilds.start(NAME, Start { wish: facts, ..Start::default() }, &actor()).await.unwrap_err();
+    let refused = rebuilds.start(NAME, Start { wish: facts, ..Start::default() }, &actor(), None).await.unwrap_err();
     assert!(matches!(refused, Error::Rebuild { refusal: Refusal::NoFacts, .. }), "{refused}");
-    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor(), None).await.unwrap();
     let failed = until(&rebuilds, State::Failed).await;
     assert!(failed.report.contains("but the log starts at"), "{}", failed.report);
-    rebuilds.cancel(NAME, &actor()).await.unwrap();
+    rebuilds.cancel(NAME, &actor(), None).await.unwrap();
     until(&rebuilds, State::Cancelled).await;
     lamps.turn(0..60).await;
     running.settle().await;
     running.stop().await;
     lamps.assert_whole(2).await;
+}
+
+fn key(action: &str) -> IdempotencyKey {
+    IdempotencyKey { scope: "admin".to_owned(), key: action.to_owned(), fingerprint: [7; 32] }
 }
 
 async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
@@ -205,12 +212,18 @@ async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
     let running = lamps.start(&projection);
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
-    assert!(matches!(rebuilds.pause(NAME, &actor()).await, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })));
-    rebuilds.start(NAME, Start { events_per_second: 100, hold: true, ..Start::default() }, &actor()).await.unwrap();
-    let again = rebuilds.start(NAME, Start::default(), &actor()).await;
+    assert!(matches!(
+        rebuilds.pause(NAME, &actor(), None).await,
+        Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })
+    ));
+    rebuilds
+        .start(NAME, Start { events_per_second: 100, hold: true, ..Start::default() }, &actor(), None)
+        .await
+        .unwrap();
+    let again = rebuilds.start(NAME, Start::default(), &actor(), None).await;
     assert!(matches!(again, Err(Error::Rebuild { refusal: Refusal::UnderWay(_), .. })), "{again:?}");
     until(&rebuilds, State::Applying).await;
-    rebuilds.pause(NAME, &actor()).await.unwrap();
+    let paused = rebuilds.pause(NAME, &actor(), Some(&key("pause"))).await.unwrap();
     // Whoever was under way has come to rest when two looks find the same.
     let before = std::sync::Mutex::new(Vec::new());
     eventually("rest", async || {
@@ -229,18 +242,34 @@ async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
     // Also whoever is started anew holds it up; and goes on when he is told to.
     running.stop().await;
     let running = lamps.start(&projection);
-    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    rebuilds.resume(NAME, None, &actor(), None).await.unwrap();
+    let again = rebuilds.pause(NAME, &actor(), Some(&key("pause"))).await.unwrap();
+    assert_eq!(again, paused, "a repeated request is answered as the first, and holds nothing up");
     let ready = until(&rebuilds, State::Ready).await;
     assert!(ready.report.contains("0 lamps differ"), "{}", ready.report);
     assert_eq!(lamps.shown().await.0, 1);
-    rebuilds.switch(NAME, false, &actor()).await.unwrap();
+    rebuilds.switch(NAME, false, &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     lamps.assert_whole(2).await;
 
-    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor()).await.unwrap();
+    // Of those who ask for the same at once, one begins it; and who is refused, is refused once more.
+    let refused = rebuilds.cancel(NAME, &actor(), Some(&key("cancel"))).await;
+    assert!(matches!(refused, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })), "{refused:?}");
+    let (start, begin) = (|| Start { hold: true, ..Start::default() }, key("start"));
+    let who = actor();
+    let begun = join_all((0..3).map(|_| rebuilds.start(NAME, start(), &who, Some(&begin)))).await;
+    let first = begun[0].as_ref().unwrap();
+    assert!(begun.iter().all(|other| other.as_ref().unwrap() == first), "{begun:?}");
     until(&rebuilds, State::Ready).await;
-    rebuilds.cancel(NAME, &actor()).await.unwrap();
+    let refused = rebuilds.cancel(NAME, &actor(), Some(&key("cancel"))).await;
+    assert!(matches!(refused, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })), "{refused:?}");
+    let other = IdempotencyKey { fingerprint: [8; 32], ..key("cancel") };
+    let reused = rebuilds.cancel(NAME, &actor(), Some(&other)).await;
+    assert!(matches!(reused, Err(Error::Rebuild { refusal: Refusal::KeyReused, .. })), "{reused:?}");
+    rebuilds.cancel(NAME, &actor(), None).await.unwrap();
     until(&rebuilds, State::Cancelled).await;
+    assert_eq!(&rebuilds.start(NAME, start(), &actor(), Some(&begin)).await.unwrap(), first);
+    assert!(rebuilds.find(NAME).await.unwrap().unwrap().state.is_finished(), "nothing was begun");
     lamps.turn(0..60).await;
     running.settle().await;
     running.stop().await;
@@ -257,17 +286,17 @@ async fn a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_men
     let running = lamps.start(&projection);
     let rebuilds = running.handle.rebuilds();
     running.settle().await;
-    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor(), None).await.unwrap();
     let failed = until(&rebuilds, State::Failed).await;
-    assert!(failed.report.contains("1 keys are dead"), "{}", failed.report);
+    assert!(failed.report.contains("1 key is dead"), "{}", failed.report);
     assert_eq!(lamps.shown().await, (1, lamps.facts().await));
-    let refused = rebuilds.switch(NAME, false, &actor()).await;
+    let refused = rebuilds.switch(NAME, false, &actor(), None).await;
     assert!(matches!(refused, Err(Error::Rebuild { refusal: Refusal::DeadKeys(1), .. })), "{refused:?}");
 
     projection.faults.lock().unwrap().clear();
     let filter = parking::Filter::one("lamps@2", "lamp 7");
     lamps.world.redrive(&parking::Redrive { filter, ..Default::default() }).await.unwrap();
-    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    rebuilds.resume(NAME, None, &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     running.settle().await;
     running.stop().await;
@@ -326,15 +355,15 @@ async fn who_holds_it_up_while_it_is_checked_holds_up_the_switch(engine: Engine)
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
     let held = projection.check_gate.lock().await;
-    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor(), None).await.unwrap();
     until(&rebuilds, State::Checking).await;
-    assert!(rebuilds.pause(NAME, &actor()).await.unwrap().is_paused);
+    assert!(rebuilds.pause(NAME, &actor(), None).await.unwrap().is_paused);
     drop(held);
     // Long enough for whoever would switch all the same.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(rebuilds.find(NAME).await.unwrap().unwrap().state, State::Checking);
     assert_eq!(lamps.shown().await.0, 1);
-    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    rebuilds.resume(NAME, None, &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     running.settle().await;
     running.stop().await;
@@ -349,7 +378,7 @@ async fn what_fails_while_it_is_checked_is_not_switched_over(engine: Engine) {
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
     let held = projection.check_gate.lock().await;
-    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor(), None).await.unwrap();
     until(&rebuilds, State::Checking).await;
     projection.faults.lock().unwrap().push((Generation(2), "lamp 7".to_owned(), 2));
     lamps.turn(0..20).await;
@@ -357,9 +386,9 @@ async fn what_fails_while_it_is_checked_is_not_switched_over(engine: Engine) {
         .await;
     drop(held);
     let failed = until(&rebuilds, State::Failed).await;
-    assert!(failed.report.contains("1 keys are dead"), "{}", failed.report);
+    assert!(failed.report.contains("1 key is dead"), "{}", failed.report);
     assert_eq!(lamps.shown().await, (1, lamps.facts().await));
-    rebuilds.switch(NAME, true, &actor()).await.unwrap();
+    rebuilds.switch(NAME, true, &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     assert_eq!(lamps.shown().await.0, 2);
     running.stop().await;
@@ -374,7 +403,7 @@ async fn a_rebuild_whose_events_are_gone_from_the_log_says_so(engine: Engine) {
     }
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
-    rebuilds.start(NAME, Start { events_per_second: 1, ..Start::default() }, &actor()).await.unwrap();
+    rebuilds.start(NAME, Start { events_per_second: 1, ..Start::default() }, &actor(), None).await.unwrap();
     until(&rebuilds, State::Applying).await;
     running.stop().await;
     match &lamps.broker {
@@ -384,7 +413,7 @@ async fn a_rebuild_whose_events_are_gone_from_the_log_says_so(engine: Engine) {
     let running = lamps.start(&projection);
     let failed = until(&rebuilds, State::Failed).await;
     assert!(failed.report.contains("but the log starts at"), "{}", failed.report);
-    rebuilds.cancel(NAME, &actor()).await.unwrap();
+    rebuilds.cancel(NAME, &actor(), None).await.unwrap();
     until(&rebuilds, State::Cancelled).await;
     lamps.turn(0..60).await;
     running.settle().await;
@@ -403,11 +432,11 @@ async fn two_processes_share_a_rebuild(engine: Engine) {
     first.settle().await;
     let (stop, writing) = load(&lamps);
     let rebuilds = first.handle.rebuilds();
-    rebuilds.start(NAME, Start { events_per_second: 600, ..Start::default() }, &actor()).await.unwrap();
+    rebuilds.start(NAME, Start { events_per_second: 600, ..Start::default() }, &actor(), None).await.unwrap();
     until(&rebuilds, State::Applying).await;
     // Whoever leads may be the one that ends here; the other one takes over.
     first.stop().await;
-    rebuilds.resume(NAME, Some(0), &actor()).await.unwrap();
+    rebuilds.resume(NAME, Some(0), &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     stop.store(true, Ordering::SeqCst);
     writing.await.unwrap();
@@ -423,23 +452,23 @@ async fn what_differs_from_facts_is_not_given_to_readers_unless_forced(engine: E
     let running = lamps.start(&projection);
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
-    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor()).await.unwrap();
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor(), None).await.unwrap();
     until(&rebuilds, State::Ready).await;
     lamps.world.execute("UPDATE lamp_view SET effects = 9 WHERE generation = 2 AND name = 'lamp 3'").await;
-    rebuilds.switch(NAME, false, &actor()).await.unwrap();
+    rebuilds.switch(NAME, false, &actor(), None).await.unwrap();
     let failed = until(&rebuilds, State::Failed).await;
     assert_eq!(failed.report, "1 lamps differ");
     assert_eq!(lamps.shown().await.0, 1);
     // What was forced and held up before readers were given it is checked again when it goes on.
     let held = projection.check_gate.lock().await;
-    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    rebuilds.resume(NAME, None, &actor(), None).await.unwrap();
     until(&rebuilds, State::Checking).await;
-    rebuilds.switch(NAME, true, &actor()).await.unwrap();
-    assert!(rebuilds.pause(NAME, &actor()).await.unwrap().is_paused);
+    rebuilds.switch(NAME, true, &actor(), None).await.unwrap();
+    assert!(rebuilds.pause(NAME, &actor(), None).await.unwrap().is_paused);
     drop(held);
-    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    rebuilds.resume(NAME, None, &actor(), None).await.unwrap();
     until(&rebuilds, State::Failed).await;
-    rebuilds.switch(NAME, true, &actor()).await.unwrap();
+    rebuilds.switch(NAME, true, &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     assert_eq!(lamps.shown().await.0, 2);
     running.stop().await;
@@ -460,7 +489,7 @@ async fn a_replay_in_place_applies_what_was_missed_and_nothing_twice(engine: Eng
     let (stop, writing) = load(&lamps);
     let rebuilds = running.handle.rebuilds();
     let wish = Wish { in_place: true, ..Wish::default() };
-    rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor()).await.unwrap();
+    rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor(), None).await.unwrap();
     let before = lamps.facts().await;
     let replayed = until(&rebuilds, State::Done).await;
     stop.store(true, Ordering::SeqCst);
@@ -493,12 +522,12 @@ async fn a_process_that_writes_to_the_old_generation_after_the_switch_leaves_not
     let second = lamps.start(&fresh);
     first.settle().await;
     let rebuilds = second.handle.rebuilds();
-    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor()).await.unwrap();
+    rebuilds.start(NAME, Start { hold: true, ..Start::default() }, &actor(), None).await.unwrap();
     until(&rebuilds, State::Ready).await;
     // Both hang in the middle of a transaction on generation 1, and readers are given the next one meanwhile.
     let held = (stale.gate.lock().await, fresh.gate.lock().await);
     lamps.turn(0..60).await;
-    rebuilds.switch(NAME, false, &actor()).await.unwrap();
+    rebuilds.switch(NAME, false, &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     drop(held);
     lamps.turn(0..60).await;
@@ -517,9 +546,9 @@ async fn nothing_goes_from_the_log_that_what_is_built_needs() {
     let running = lamps.start(&projection);
     running.settle().await;
     let rebuilds = running.handle.rebuilds();
-    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
-    rebuilds.pause(NAME, &actor()).await.unwrap();
-    rebuilds.resume(NAME, None, &actor()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor(), None).await.unwrap();
+    rebuilds.pause(NAME, &actor(), None).await.unwrap();
+    rebuilds.resume(NAME, None, &actor(), None).await.unwrap();
     until(&rebuilds, State::Done).await;
     // The old one's position is gone, and holds nothing up; nor is the live one taken for unknown.
     lamps.turn(0..60).await;
@@ -540,7 +569,7 @@ async fn nothing_goes_from_the_log_that_what_is_built_needs() {
     running.settle().await;
     let held = Start { hold: true, events_per_second: 1, ..Start::default() };
     rebuilds
-        .start(NAME, Start { wish: Wish { source: Source::Offset(121), ..Wish::default() }, ..held }, &actor())
+        .start(NAME, Start { wish: Wish { source: Source::Offset(121), ..Wish::default() }, ..held }, &actor(), None)
         .await
         .unwrap();
     until(&rebuilds, State::Applying).await;

@@ -6,11 +6,15 @@ mod site;
 mod turns;
 mod waiting;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
+use futures::future::join_all;
 use tidings_backbone::{
     Clock, Error,
     idempotency::IdempotencyKey,
@@ -99,7 +103,7 @@ async fn only_what_the_last_run_found_is_repaired_and_not_for_ever(engine: Engin
     let site = Site::on_with_clock(engine, clock.clone()).await;
     let (relay, running) = (site.relay(), site.start());
     let control = site.reconciler(options()).control();
-    assert_eq!(refusal(control.repair("no such run", &actor()).await), Refusal::UnknownRun);
+    assert_eq!(refusal(control.repair("no such run", &actor(), None).await), Refusal::UnknownRun);
     assert_eq!(refusal(control.start(Some("nobody"), &actor(), None).await), Refusal::UnknownProjector);
     let reconciler = site.reconciler(options());
     // What no event can put right is told, and is nothing to repair.
@@ -131,12 +135,27 @@ async fn a_repeated_key_begins_one_run(engine: Engine) {
     let site = Site::on(engine).await;
     let control = site.reconciler(options()).control();
     let key = IdempotencyKey { scope: "admin".to_owned(), key: "k".to_owned(), fingerprint: [7; 32] };
-    let run = control.start(None, &actor(), Some(&key)).await.unwrap();
-    assert_eq!(control.start(None, &actor(), Some(&key)).await.unwrap(), run);
+    let who = actor();
+    let begun = join_all((0..3).map(|_| control.start(None, &who, Some(&key)))).await;
+    let run = control.start(None, &who, Some(&key)).await.unwrap();
+    assert!(begun.iter().all(|begun| begun.as_ref().is_ok_and(|begun| *begun == run)), "{begun:?}");
     let other = IdempotencyKey { fingerprint: [8; 32], ..key.clone() };
     assert_eq!(refusal(control.start(None, &actor(), Some(&other)).await), Refusal::KeyReused);
     assert_eq!(refusal(control.start(None, &actor(), None).await), Refusal::UnderWay { id: run.id.clone() });
-    assert_eq!(control.list(None, 10).await.unwrap(), [run]);
+    assert_eq!(control.list(None, 10).await.unwrap(), slice::from_ref(&run));
+
+    // Who was refused is told so once more, whatever has become of the run since.
+    let key = IdempotencyKey { key: "repair".to_owned(), ..key };
+    let under_way = Refusal::UnderWay { id: run.id.clone() };
+    assert_eq!(refusal(control.repair(&run.id, &who, Some(&key)).await), under_way);
+    let done = "UPDATE reconciliation SET active = NULL, state = 'done', repair_state = 'possible', \
+                finished_at = started_at";
+    site.world.execute(done).await;
+    assert_eq!(refusal(control.repair(&run.id, &who, Some(&key)).await), under_way);
+    let key = IdempotencyKey { key: "another".to_owned(), ..key };
+    let repairs = join_all((0..3).map(|_| control.repair(&run.id, &who, Some(&key)))).await;
+    assert!(repairs.iter().all(|repair| repair.as_ref().is_ok_and(|run| run.is_active())), "{repairs:?}");
+    assert_eq!(site.audit().await.len(), 1, "asked for once");
 }
 
 async fn a_check_that_fails_is_told_and_the_others_are_made(engine: Engine) {

@@ -86,6 +86,10 @@ impl Generations for RelationGenerations {
         true
     }
 
+    fn is_checked_against_facts(&self) -> bool {
+        true
+    }
+
     async fn facts(&self, mut conn: Conn<'_>) -> Result<Option<u64>> {
         let sql = "SELECT (SELECT COUNT(*) FROM following) + (SELECT COUNT(*) FROM account)";
         let row = conn.fetch_optional("counting facts", sql, Vec::new()).await?;

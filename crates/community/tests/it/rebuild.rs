@@ -245,7 +245,7 @@ async fn a_corrupted_mirror_is_right_after_a_rebuild_under_load() {
     assert!(world.verify().await.total() > 100);
 
     let rebuilds = handle.rebuilds();
-    rebuilds.start(NAME, Start::default(), &Actor::new("cli:ada")).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &Actor::new("cli:ada"), None).await.unwrap();
     let mut round = 0;
     let done = loop {
         world.tick(1);

@@ -2,7 +2,10 @@
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tidings_backbone::projector::rebuild::{Rebuild, Rebuilds};
+use tidings_backbone::{
+    Error as BackboneError,
+    projector::rebuild::{Rebuild, Rebuilds},
+};
 
 use super::{operator, print, table::table};
 use crate::{
@@ -113,7 +116,7 @@ pub(super) async fn run(config: &Config, command: RebuildCommand) -> Result<()> 
     let rebuilds = serve::projector_runtime(&store, config).handle().rebuilds();
     let done = act(&store, &rebuilds, command).await;
     store.db.close().await;
-    print(&done?)
+    print(&done.map_err(refused)?)
 }
 
 async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Result<String> {
@@ -126,23 +129,23 @@ async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Res
         }
         RebuildCommand::Start(arguments) => start(rebuilds, &arguments).await?,
         RebuildCommand::Pause(PlainArgs { projector, json }) => {
-            (rebuilds.pause(&projector, &actor).await?, json, "is held up")
+            (rebuilds.pause(&projector, &actor, None).await?, json, "is held up")
         }
         RebuildCommand::Resume(ResumeArgs { plain: PlainArgs { projector, json }, events_per_second }) => {
-            (rebuilds.resume(&projector, events_per_second, &actor).await?, json, "goes on")
+            (rebuilds.resume(&projector, events_per_second, &actor, None).await?, json, "goes on")
         }
         RebuildCommand::Switch(SwitchArgs { plain: PlainArgs { projector, json }, force, yes }) => {
             if force && !yes {
                 ask(store, rebuilds, &projector, "giving readers what is built, whatever its check says").await?;
             }
             let done = "is checked again, and readers are given it if it is right";
-            (rebuilds.switch(&projector, force, &actor).await?, json, done)
+            (rebuilds.switch(&projector, force, &actor, None).await?, json, done)
         }
         RebuildCommand::Cancel(CancelArgs { plain: PlainArgs { projector, json }, yes }) => {
             if !yes {
                 ask(store, rebuilds, &projector, "giving this rebuild up").await?;
             }
-            (rebuilds.cancel(&projector, &actor).await?, json, "is given up; what was built is removed")
+            (rebuilds.cancel(&projector, &actor, None).await?, json, "is given up; what was built is removed")
         }
     };
     let (projector, generation) = (rebuild.projector.clone(), rebuild.generation);
@@ -155,11 +158,22 @@ async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Res
     Ok(format!("the rebuild of `{projector}`, generation {generation}, {done}{report}"))
 }
 
-/// Shows the rebuild, and asks whether to do with it what cannot be undone.
+/// A refusal with the way out.
+fn refused(error: Error) -> Error {
+    match error {
+        Error::Backbone(BackboneError::Rebuild { projector, refusal }) => {
+            let why = rebuilds::refused(&projector, &refusal);
+            Error::Usage(format!("nothing was done with `{}`: {why}", operator::harmless(&projector)))
+        }
+        error => error,
+    }
+}
+
+/// Shows the rebuild, and asks whether to do with it what cannot be undone. Where there is none, nobody is asked.
 async fn ask(store: &Store, rebuilds: &Rebuilds, projector: &str, what: &str) -> Result<()> {
-    let mut views = rebuilds::views(rebuilds, store.clock.now()).await?;
-    views.retain(|view| view.projector == projector);
-    eprintln!("{}", as_table(&views));
+    let rebuild = rebuilds.under_way(projector).await?;
+    let view = rebuilds::view(rebuilds, rebuild, store.clock.now()).await?;
+    eprintln!("{}", as_table(std::slice::from_ref(&view)));
     operator::confirm(what)
 }
 
@@ -171,7 +185,7 @@ async fn start(rebuilds: &Rebuilds, arguments: &StartArgs) -> Result<(Rebuild, b
         (rebuilds.would_start(projector, start).await?, *json, "would be begun")
     } else {
         let done = "begins within a second of a running `tidings serve` or `tidings project`";
-        (rebuilds.start(projector, start, &operator::actor()).await?, *json, done)
+        (rebuilds.start(projector, start, &operator::actor(), None).await?, *json, done)
     })
 }
 

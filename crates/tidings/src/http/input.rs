@@ -14,12 +14,13 @@ use axum::{
     extract::{ConnectInfo, FromRequestParts, Query as AxumQuery, RawPathParams},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
+use serde::Serialize;
 use tidings_backbone::{idempotency::IdempotencyKey, trace::Context};
 use tidings_community::UserId;
 use tidings_event::Metadata;
 
 use super::{problem::Problem, request_id::RequestId};
-use crate::auth::{sha256, url_text};
+use crate::auth::{Identity, sha256, url_text};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// What the header is, for the description of the API.
@@ -163,6 +164,17 @@ pub(super) fn idempotency_key(
     // A subject may be as long as a token lets it be.
     let scope = if scope.len() > SCOPE_BYTES_MAX { url_text(&sha256(scope.as_bytes())) } else { scope };
     Ok(Some(IdempotencyKey { scope, key, fingerprint: fingerprint(content) }))
+}
+
+/// The same for an operator's action: the key is the caller's own, and of this action.
+pub(super) fn action_key(
+    headers: &HeaderMap,
+    identity: &Identity,
+    action: &str,
+    asked: &impl Serialize,
+) -> Result<Option<IdempotencyKey>, Problem> {
+    let content = serde_json::to_vec(asked).map_err(|error| Problem::internal(&error))?;
+    idempotency_key(headers, format!("admin/{}/{action}", identity.subject), &[&content])
 }
 
 /// A digest in which each part has a place of its own.

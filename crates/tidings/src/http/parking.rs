@@ -8,10 +8,8 @@ use axum::{
     extract::{Extension, State},
     http::HeaderMap,
 };
-use serde::Serialize;
 use tidings_backbone::{
     audit::Actor,
-    idempotency::IdempotencyKey,
     log::{Offset, Part},
     parking::{self, Refusal},
 };
@@ -24,7 +22,7 @@ use self::{
 use super::{
     body,
     cursor::ListName,
-    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, Query, idempotency_key},
+    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, Query, action_key},
     page::{self, CursorParams, Items},
     problem::{Name, Problem},
     state::AppState,
@@ -145,7 +143,7 @@ pub(super) async fn redrive(
     headers: HeaderMap,
     body::Json(asked): body::Json<RedriveRequest>,
 ) -> Result<Json<PlanView>, Problem> {
-    let key = key(&headers, &identity, "redrive", &asked)?;
+    let key = action_key(&headers, &identity, "redrive", &asked)?;
     let (wanted, dry_run) = asked.wanted()?;
     let planned = if dry_run {
         let mut tx = app.db.read().await?;
@@ -180,21 +178,10 @@ pub(super) async fn discard(
     headers: HeaderMap,
     body::Json(asked): body::Json<DiscardRequest>,
 ) -> Result<Json<DiscardedView>, Problem> {
-    let key = key(&headers, &identity, "discard", &asked)?;
+    let key = action_key(&headers, &identity, "discard", &asked)?;
     let (wanted, actor) = (asked.wanted()?, Actor::new(&identity.subject));
     let discarded = parking::discard(&app.db, &wanted, &actor, key.as_ref(), app.clock.now()).await?;
     DiscardedView::new(&discarded.map_err(refused)?).map(Json)
-}
-
-/// The key of an action, which is the caller's own.
-fn key(
-    headers: &HeaderMap,
-    identity: &Identity,
-    action: &str,
-    asked: &impl Serialize,
-) -> Result<Option<IdempotencyKey>, Problem> {
-    let content = serde_json::to_vec(asked).map_err(|error| Problem::internal(&error))?;
-    idempotency_key(headers, format!("admin/{}/{action}", identity.subject), &[&content])
 }
 
 fn refused(refusal: Refusal) -> Problem {

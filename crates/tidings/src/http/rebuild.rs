@@ -3,9 +3,11 @@
 use axum::{
     Json,
     extract::{Extension, State},
+    http::HeaderMap,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tidings_backbone::{
+    Error,
     audit::Actor,
     projector::rebuild::{Rebuild, Refusal},
 };
@@ -13,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::{
     body,
-    input::{NoQuery, PathText, Query},
+    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, PathText, Query, action_key},
     page::Items,
     problem::{Name, Problem},
     state::{App, AppState},
@@ -24,7 +26,7 @@ use crate::{
 };
 
 /// What is to be rebuilt, and how.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewRebuild {
     /// The projector.
@@ -67,6 +69,7 @@ pub(super) async fn rebuilds(State(app): State<AppState>, _: NoQuery) -> Result<
 /// given it at once. Reads and writes go on meanwhile.
 #[utoipa::path(
     post, path = "/v1/admin/rebuilds", tag = "admin", operation_id = "startRebuild",
+    params(("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT)),
     request_body = NewRebuild,
     responses(
         (status = 200, body = RebuildView, description = "Asked for, or with `dry_run` what would be"),
@@ -74,14 +77,17 @@ pub(super) async fn rebuilds(State(app): State<AppState>, _: NoQuery) -> Result<
         (status = 409, description = "rebuild-refused"),
         (status = 413, description = "body-too-large"),
         (status = 415, description = "unsupported-media-type"),
+        (status = 422, description = "idempotency-key-reused"),
     ),
 )]
 pub(super) async fn start(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     _: NoQuery,
+    headers: HeaderMap,
     body::Json(new): body::Json<NewRebuild>,
 ) -> Result<Json<RebuildView>, Problem> {
+    let key = action_key(&headers, &identity, "rebuild/start", &new)?;
     let NewRebuild { projector, from, until, in_place, events_per_second, hold, dry_run } = new;
     let limit = events_per_second.map(u64::from);
     let start = rebuilds::start(from.as_deref(), until.as_deref(), in_place, limit, hold);
@@ -89,7 +95,7 @@ pub(super) async fn start(
     let rebuilds = app.projectors.rebuilds();
     let begun = match dry_run {
         true => rebuilds.would_start(&projector, start).await,
-        false => rebuilds.start(&projector, start, &actor(&identity)).await,
+        false => rebuilds.start(&projector, start, &actor(&identity), key.as_ref()).await,
     };
     shown(&app, begun).await
 }
@@ -97,17 +103,22 @@ pub(super) async fn start(
 /// Hold a rebuild up
 #[utoipa::path(
     post, path = "/v1/admin/rebuilds/{projector}/pause", tag = "admin", operation_id = "pauseRebuild",
-    params(("projector" = String, Path, example = "relation")),
+    params(
+        ("projector" = String, Path, example = "relation"),
+        ("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT),
+    ),
     responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
-        (status = 409, description = "rebuild-refused")),
+        (status = 409, description = "rebuild-refused"), (status = 422, description = "idempotency-key-reused")),
 )]
 pub(super) async fn pause(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
+    headers: HeaderMap,
     _: NoQuery,
 ) -> Result<Json<RebuildView>, Problem> {
-    shown(&app, app.projectors.rebuilds().pause(&text, &actor(&identity)).await).await
+    let key = action_key(&headers, &identity, "rebuild/pause", &text)?;
+    shown(&app, app.projectors.rebuilds().pause(&text, &actor(&identity), key.as_ref()).await).await
 }
 
 /// Go on with a rebuild
@@ -118,19 +129,22 @@ pub(super) async fn pause(
     params(
         ("projector" = String, Path, example = "relation"),
         ("events_per_second" = Option<u32>, Query, minimum = 0, description = "At this pace; 0 for no limit"),
+        ("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT),
     ),
     responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
-        (status = 409, description = "rebuild-refused")),
+        (status = 409, description = "rebuild-refused"), (status = 422, description = "idempotency-key-reused")),
 )]
 pub(super) async fn resume(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
+    headers: HeaderMap,
     mut query: Query,
 ) -> Result<Json<RebuildView>, Problem> {
     let limit = query.number("events_per_second", 0..=u32::MAX)?.map(u64::from);
     query.end()?;
-    shown(&app, app.projectors.rebuilds().resume(&text, limit, &actor(&identity)).await).await
+    let key = action_key(&headers, &identity, "rebuild/resume", &(&text, limit))?;
+    shown(&app, app.projectors.rebuilds().resume(&text, limit, &actor(&identity), key.as_ref()).await).await
 }
 
 /// Give readers what is built
@@ -141,19 +155,22 @@ pub(super) async fn resume(
     params(
         ("projector" = String, Path, example = "relation"),
         ("force" = Option<bool>, Query, description = "Whatever the check says, and without the events of dead keys"),
+        ("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT),
     ),
     responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
-        (status = 409, description = "rebuild-refused")),
+        (status = 409, description = "rebuild-refused"), (status = 422, description = "idempotency-key-reused")),
 )]
 pub(super) async fn switch(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
+    headers: HeaderMap,
     mut query: Query,
 ) -> Result<Json<RebuildView>, Problem> {
     let force = query.flag("force")?;
     query.end()?;
-    shown(&app, app.projectors.rebuilds().switch(&text, force, &actor(&identity)).await).await
+    let key = action_key(&headers, &identity, "rebuild/switch", &(&text, force))?;
+    shown(&app, app.projectors.rebuilds().switch(&text, force, &actor(&identity), key.as_ref()).await).await
 }
 
 /// Give a rebuild up
@@ -161,17 +178,22 @@ pub(super) async fn switch(
 /// What was built is removed.
 #[utoipa::path(
     post, path = "/v1/admin/rebuilds/{projector}/cancel", tag = "admin", operation_id = "cancelRebuild",
-    params(("projector" = String, Path, example = "relation")),
+    params(
+        ("projector" = String, Path, example = "relation"),
+        ("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT),
+    ),
     responses((status = 200, body = RebuildView), (status = 404, description = "not-found"),
-        (status = 409, description = "rebuild-refused")),
+        (status = 409, description = "rebuild-refused"), (status = 422, description = "idempotency-key-reused")),
 )]
 pub(super) async fn cancel(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
+    headers: HeaderMap,
     _: NoQuery,
 ) -> Result<Json<RebuildView>, Problem> {
-    shown(&app, app.projectors.rebuilds().cancel(&text, &actor(&identity)).await).await
+    let key = action_key(&headers, &identity, "rebuild/cancel", &text)?;
+    shown(&app, app.projectors.rebuilds().cancel(&text, &actor(&identity), key.as_ref()).await).await
 }
 
 fn actor(identity: &Identity) -> Actor {
@@ -180,11 +202,12 @@ fn actor(identity: &Identity) -> Actor {
 
 async fn shown(app: &App, rebuild: tidings_backbone::Result<Rebuild>) -> Result<Json<RebuildView>, Problem> {
     let rebuild = rebuild.map_err(|error| match &error {
-        tidings_backbone::Error::Rebuild { refusal: Refusal::UnknownProjector, .. } => {
+        Error::Rebuild { refusal: Refusal::UnknownProjector, .. } => {
             Problem::new(Name::NotFound).detail("no projector has this name")
         }
-        tidings_backbone::Error::Rebuild { refusal, .. } => {
-            Problem::new(Name::RebuildRefused).detail(refusal.to_string())
+        Error::Rebuild { refusal: Refusal::KeyReused, .. } => Problem::new(Name::IdempotencyKeyReused),
+        Error::Rebuild { projector, refusal } => {
+            Problem::new(Name::RebuildRefused).detail(rebuilds::refused(projector, refusal))
         }
         _ => error.into(),
     })?;

@@ -14,7 +14,7 @@ use tidings_backbone::{
 
 use super::{
     cursor::ListName,
-    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, PathText, Query, idempotency_key},
+    input::{IDEMPOTENCY_KEY_TEXT, NoQuery, PathText, Query, action_key},
     page::{self, CursorParams, Items},
     problem::{Name, Problem},
     state::AppState,
@@ -69,8 +69,7 @@ pub(super) async fn start(
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
     let projector = query.take("projector")?;
     query.end()?;
-    let content: [&[u8]; 1] = [projector.as_deref().unwrap_or_default().as_bytes()];
-    let key = idempotency_key(&headers, format!("admin/{}/reconciliation", identity.subject), &content)?;
+    let key = action_key(&headers, &identity, "reconciliation", &projector)?;
     let actor = Actor::new(&identity.subject);
     accepted(app.reconciliations.start(projector.as_deref(), &actor, key.as_ref()).await)
 }
@@ -96,20 +95,26 @@ pub(super) async fn reconciliation(
 /// projections: nothing repairs the log.
 #[utoipa::path(
     post, path = "/v1/admin/reconciliations/{run_id}/repair", tag = "admin", operation_id = "repairReconciliation",
-    params(("run_id" = String, Path)),
+    params(
+        ("run_id" = String, Path),
+        ("Idempotency-Key" = Option<String>, Header, description = IDEMPOTENCY_KEY_TEXT),
+    ),
     responses(
         (status = 202, body = RunView),
         (status = 404, description = "not-found"),
         (status = 409, description = "reconciliation-refused"),
+        (status = 422, description = "idempotency-key-reused"),
     ),
 )]
 pub(super) async fn repair(
     State(app): State<AppState>,
     Extension(identity): Extension<Identity>,
     PathText { text, .. }: PathText,
+    headers: HeaderMap,
     _: NoQuery,
 ) -> Result<(StatusCode, Json<RunView>), Problem> {
-    accepted(app.reconciliations.repair(&text, &Actor::new(&identity.subject)).await)
+    let key = action_key(&headers, &identity, "reconciliation/repair", &text)?;
+    accepted(app.reconciliations.repair(&text, &Actor::new(&identity.subject), key.as_ref()).await)
 }
 
 fn accepted(run: tidings_backbone::Result<Run>) -> Result<(StatusCode, Json<RunView>), Problem> {

@@ -1,7 +1,8 @@
 //! Rebuilds as an operator asks for them and sees them: the command line and the admin API alike.
 
+use reqwest::Method;
 use serde_json::{Value, json};
-use tidings_testkit::{Kind, Options, World, on_every_world};
+use tidings_testkit::{Kind, Options, World, caller::sent, on_every_world};
 
 on_every_world!(an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who);
 
@@ -13,6 +14,14 @@ async fn world(kind: Kind) -> World {
     }
     world.drain().await;
     world
+}
+
+/// Runs a command that does nothing and says this; answers all that it says.
+async fn is_refused(world: &World, arguments: &[&str], why: &str) -> String {
+    let refused = world.output(arguments).await;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains(why), "{arguments:?}: {said}");
+    said
 }
 
 async fn until(world: &World, state: &str) -> Value {
@@ -46,8 +55,17 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     assert_eq!(admin.read("/v1/admin/rebuilds").await["items"], json!([]), "it was only said");
 
     // What was given up is not done, and a place that the log has not come to is none to begin at.
-    let late = world.output(&["rebuild", "start", "relation", "--from", "2100-01-01T00:00:00Z"]).await;
-    assert!(String::from_utf8_lossy(&late.stderr).contains("yet to come"), "{late:?}");
+    let late = "2100-01-01T00:00:00Z";
+    is_refused(&world, &["rebuild", "start", "relation", "--from", late, "--in-place"], "yet to come").await;
+    // The follow graph needs all of its history, and its check would find that out when all was built.
+    let half = ["rebuild", "start", "relation", "--from", "2026-01-01T00:00:00Z", "--dry-run"];
+    is_refused(&world, &half, "lacks what was before").await;
+    let half = json!({ "projector": "relation", "from": "2026-01-01T00:00:00Z" });
+    admin.post("/v1/admin/rebuilds", &half).await.is_problem(409, "rebuild-refused");
+    // Where there is none, nobody is asked whether it is meant.
+    for asks in [&["rebuild", "cancel", "relation"][..], &["rebuild", "switch", "relation", "--force"]] {
+        is_refused(&world, asks, "no rebuild of it is under way").await;
+    }
     world.run(&["rebuild", "start", "relation", "--hold"]).await;
     until(&world, "ready").await;
     world.run(&["rebuild", "cancel", "relation", "--yes"]).await;
@@ -55,9 +73,7 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     assert_eq!((&cancelled["progress"], &cancelled["forced"]), (&Value::Null, &json!(false)));
 
     world.run(&["rebuild", "start", "relation", "--hold", "--events-per-second", "100000"]).await;
-    let twice = world.output(&["rebuild", "start", "relation"]).await;
-    assert!(!twice.status.success());
-    assert!(String::from_utf8_lossy(&twice.stderr).contains("is under way"), "{twice:?}");
+    is_refused(&world, &["rebuild", "start", "relation"], "is under way").await;
     let ready = until(&world, "ready").await;
     assert_eq!((&ready["source"], &ready["held"]), (&json!("log"), &json!(true)));
     assert!(ready["report"].as_str().unwrap().ends_with("0 differences"), "{ready}");
@@ -70,12 +86,18 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
 
     // Nobody is there to be asked here.
     for asks in [&["rebuild", "cancel", "relation"][..], &["rebuild", "switch", "relation", "--force"]] {
-        let refused = world.output(asks).await;
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert!(!refused.status.success() && said.contains("needs `--yes`") && said.contains("ready"), "{said}");
+        let said = is_refused(&world, asks, "needs `--yes`").await;
+        assert!(said.contains("ready"), "{said}");
     }
-    admin.post("/v1/admin/rebuilds/relation/switch", &json!({})).await.json(200);
+    let switch = async |path: &str| {
+        let request = admin.request(Method::POST, path).header("idempotency-key", "switch-1");
+        sent(request).await
+    };
+    let switched = switch("/v1/admin/rebuilds/relation/switch").await.json(200);
     let done = until(&world, "done").await;
+    let again = switch("/v1/admin/rebuilds/relation/switch").await.json(200);
+    assert_eq!((&again["state"], &again["generation"]), (&switched["state"], &switched["generation"]), "as at first");
+    switch("/v1/admin/rebuilds/relation/switch?force=true").await.is_problem(422, "idempotency-key-reused");
     assert_eq!(done["progress"], 1.0);
     assert!(world.run(&["rebuild", "status"]).await.contains("done"));
     assert_eq!(world.followers(1).await.len(), 29);

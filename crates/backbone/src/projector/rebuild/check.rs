@@ -39,6 +39,12 @@ pub trait Generations: Send + Sync {
         Err(Error::Invariant { message: "this projection is not made from facts".to_owned() })
     }
 
+    /// Whether [`Generations::check`] finds what is missing: what begins in the middle of the log would be found wrong
+    /// at the end, and is refused at the start.
+    fn is_checked_against_facts(&self) -> bool {
+        false
+    }
+
     /// Compares a generation that has caught up with facts. Events are applied meanwhile.
     async fn check(&self, check: &Check<'_>) -> Result<Checked> {
         let _ = check;

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// Where a rebuild stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// It was asked for.
     Wished,
@@ -136,7 +137,7 @@ impl Noted {
 }
 
 /// A rebuild, as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rebuild {
     /// The projector.
     pub projector: String,

@@ -200,7 +200,7 @@ pub(crate) async fn until(rebuilds: &Rebuilds, wanted: State) -> Rebuild {
 
 /// Rebuilds from the beginning, to the end.
 pub(crate) async fn rebuild(rebuilds: &Rebuilds) -> Rebuild {
-    rebuilds.start(NAME, Start::default(), &actor()).await.unwrap();
+    rebuilds.start(NAME, Start::default(), &actor(), None).await.unwrap();
     until(rebuilds, State::Done).await
 }
 

@@ -18,7 +18,7 @@ async fn who_cannot_be_rebuilt_says_so() {
     let running = world.start(&Recorder::new("recorder"), quick(1));
     let rebuilds = running.handle.rebuilds();
     let refusal = async |projector: &str, wish: Wish| {
-        let refused = rebuilds.start(projector, Start { wish, ..Start::default() }, &actor()).await;
+        let refused = rebuilds.start(projector, Start { wish, ..Start::default() }, &actor(), None).await;
         match refused {
             Err(Error::Rebuild { refusal, .. }) => refusal,
             other => panic!("{other:?}"),
@@ -44,7 +44,7 @@ async fn a_rebuild_begins_at_an_offset_or_a_time_and_ends_where_it_is_told_to() 
     let rebuilds = running.handle.rebuilds();
     let replay = async |source: Source, until_: Option<Source>| {
         let wish = Wish { source, until: until_, in_place: true };
-        rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor()).await.unwrap();
+        rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor(), None).await.unwrap();
         until(&rebuilds, State::Done).await;
         lamps.shown().await.1.len()
     };
@@ -57,8 +57,8 @@ async fn a_rebuild_begins_at_an_offset_or_a_time_and_ends_where_it_is_told_to() 
         (Source::Time(Timestamp(i64::MAX / 2)), "this moment is yet to come"),
     ] {
         let wish = Wish { source, ..Wish::default() };
-        let refused = rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor()).await;
-        let is_refused = matches!(&refused, Err(Error::Rebuild { refusal: Refusal::Wish(said), .. }) if *said == why);
+        let refused = rebuilds.start(NAME, Start { wish, ..Start::default() }, &actor(), None).await;
+        let is_refused = matches!(&refused, Err(Error::Rebuild { refusal: Refusal::Wish(said), .. }) if said == why);
         assert!(is_refused, "{refused:?}");
     }
     running.stop().await;

@@ -37,7 +37,10 @@ async fn rebuild_failed() {
     assert_eq!(world.counters(1).await, (0, 2), "readers have what they had");
 
     let status = it.run(&world, "tidings rebuild status", &[]).await;
-    assert!(status.contains("failed") && status.contains("1 keys are dead"), "{status}");
+    assert!(status.contains("failed") && status.contains("1 key is dead"), "{status}");
+    let another = world.output(&["rebuild", "start", "relation"]).await;
+    let said = String::from_utf8_lossy(&another.stderr);
+    assert!(said.contains("`tidings rebuild resume relation`"), "what is in the way is named, and the way out: {said}");
     let next = [("GENERATION", "relation@2")];
     let dead = it.run(&world, "tidings parked list --projector GENERATION --state dead", &next).await;
     assert!(dead.contains("poison"), "{dead}");
