@@ -32,9 +32,10 @@ export class Unreachable extends Error {}
 /** Heard once per lost session; app.js shows the login. */
 export const session = new EventTarget();
 
-/** GET of a JSON document. `query` values that are empty are left out. */
-export function get(path, query = {}, options = {}) {
-  const filled = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+/** GET of a JSON document. `query` values that are empty are left out, but for those that `keeps` names. */
+export function get(path, query = {}, { keeps = [], ...options } = {}) {
+  const isGiven = ([name, value]) => value !== undefined && value !== null && (value !== "" || keeps.includes(name));
+  const filled = Object.entries(query).filter(isGiven);
   const text = new URLSearchParams(filled).toString();
   return request("GET", text ? `${path}?${text}` : path, undefined, options);
 }
@@ -52,11 +53,13 @@ export function remove(path, options) {
 /**
  * `quiet401`: a 401 is this caller's own answer (the login form), not the end of a session.
  * `signal`: aborts the request when its page is left; the abort error is passed on as it is.
+ * `key`: the same request with the same key is done once, and answered as it was the first time.
  */
-async function request(method, path, body, { quiet401 = false, signal } = {}) {
+async function request(method, path, body, { quiet401 = false, signal, key } = {}) {
   const headers = { accept: "application/json, application/problem+json" };
   // The cookie alone changes nothing: a foreign page can send a cookie, but not this header.
   if (method !== "GET") headers["x-tidings-console"] = "1";
+  if (key !== undefined) headers["idempotency-key"] = key;
   if (body !== undefined) headers["content-type"] = "application/json";
   const timeout = AbortSignal.timeout(serverMs + PATIENCE_MS);
 

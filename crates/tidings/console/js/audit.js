@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { h } from "./dom.js";
+import { keyText } from "./format.js";
 import { jsonBlock } from "./json.js";
 import { pageKeys } from "./keys.js";
 import { listing } from "./listing.js";
@@ -57,6 +58,7 @@ function show(outlet) {
 
 function row(item) {
   const { projector, key, event_id } = item;
+  const isKeyed = key !== null && key !== undefined;
   return h(
     "tr",
     { "data-action": item.action },
@@ -67,8 +69,13 @@ function row(item) {
       "td",
       { class: "targets" },
       projector && h("span", {}, h("code", {}, projector)),
-      key &&
-        h("span", {}, "key ", projector ? h("a", { href: route("parked", projector, key) }, key) : h("code", {}, key)),
+      isKeyed &&
+        h(
+          "span",
+          {},
+          "key ",
+          projector ? h("a", { href: route("parked", projector, key) }, keyText(key)) : h("code", {}, keyText(key)),
+        ),
       event_id && h("a", { href: route("events", event_id) }, "event"),
     ),
     h("td", { class: "error-text" }, item.reason ?? ""),

@@ -8,8 +8,8 @@ import { alertPlace } from "./problem.js";
 /**
  * Opens the dialog of an action. `about`: what it does, as elements. `fields`: of fields.js. `wanted()`: what is
  * asked for by them. `preview(wanted, signal)`: what would be done, asked from the server, and as an `element`;
- * without it nothing is shown. `button`: the verb. `run(wanted, shown)`: does it, as the preview has shown it; what
- * it answers goes to `done`. `danger`: it cannot be undone.
+ * without it nothing is shown. `button`: the verb. `run(wanted, shown, key)`: does it as the preview has shown it,
+ * once for each key; what it answers goes to `done`. `danger`: it cannot be undone.
  */
 export function confirm({ title, about, fields = [], wanted = () => null, preview, button, danger, run, done }) {
   const alert = alertPlace();
@@ -32,17 +32,27 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
   );
 
   let isOpen = true;
+  // What was asked for and not heard to be done or refused, and its key: pressed again, it is done once all the same.
+  let unheard = null;
+
+  function keyOf(want, seen) {
+    const content = JSON.stringify([want, seen, fields.map((field) => field.value)]);
+    if (unheard?.content !== content) unheard = { content, key: newKey() };
+    return unheard.key;
+  }
 
   async function submit() {
     alert.put(null);
     // What has changed since it was shown is shown first: nothing is done that was not seen.
     if (foresight && !(await foresight.isSeen())) return;
     try {
-      const answer = await run(wanted(), foresight?.shown());
+      const [want, seen] = [wanted(), foresight?.shown()];
+      const answer = await run(want, seen, keyOf(want, seen));
       shown.close();
       done?.(answer);
     } catch (error) {
       alert.put(error);
+      if (error instanceof Problem && error.status < 500) unheard = null;
       if (error instanceof Unreachable) say("The server is not reachable.");
       // Whoever has left it meanwhile is told all the same: the request went out.
       if (!isOpen && error.status !== 401) notDone(title, alert.element);
@@ -67,6 +77,11 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
   cancel.addEventListener("click", shown.close);
   foresight?.look();
   return shown;
+}
+
+function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function notDone(title, alert) {

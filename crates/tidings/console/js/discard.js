@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { confirm } from "./confirm.js";
 import { h, say } from "./dom.js";
 import { longField, typedField } from "./fields.js";
-import { count } from "./format.js";
+import { count, keyText } from "./format.js";
 
 /** Asks about one event that waits under `key` for `projector`. `item`: of the list of events; `isHead`: it failed. */
 export function discardDialog({ projector, key, item, isHead, done }) {
@@ -15,7 +15,7 @@ export function discardDialog({ projector, key, item, isHead, done }) {
     maxlength: 2000,
     help: "The audit keeps it with the whole event.",
   });
-  const typed = typedField({ id: "discard-typed", word: key, what: "the key" });
+  const typed = typedField({ id: "discard-typed", word: keyText(key), what: "the key" });
   const which = item.event_id ? { event_id: item.event_id } : { part: item.part, offset: item.offset };
   return confirm({
     title: "Discard this event?",
@@ -24,7 +24,7 @@ export function discardDialog({ projector, key, item, isHead, done }) {
     wanted: () => ({ projector, key, ...which, reason: reason.value }),
     button: "Discard the event",
     danger: true,
-    run: (want) => post("/v1/admin/parked/discard", want),
+    run: (want, _, request) => post("/v1/admin/parked/discard", want, { key: request }),
     done,
   });
 }
@@ -48,8 +48,8 @@ function about(projector, key, item, isHead) {
       "p",
       {},
       isHead
-        ? `It is the one that failed: the next event of key ${key} is tried at once, with fresh attempts.`
-        : `It waits behind another one: key ${key} stays parked.`,
+        ? `It is the one that failed: the next event of key ${keyText(key)} is tried at once, with fresh attempts.`
+        : `It waits behind another one: key ${keyText(key)} stays parked.`,
     ),
   );
 }

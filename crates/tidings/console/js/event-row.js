@@ -1,7 +1,7 @@
 // One event: a line that opens to its content.
 
 import { h } from "./dom.js";
-import { count } from "./format.js";
+import { count, keyText } from "./format.js";
 import { jsonBlock } from "./json.js";
 import { route } from "./router.js";
 import { timeElement } from "./time.js";
@@ -20,7 +20,7 @@ export function eventRow({ offset, event }, { onOpen, open = false, actions = []
       { "data-row": true },
       h("span", { class: "event-offset", title: "Offset in the log" }, count(offset)),
       h("span", { class: "event-type", "data-family": event.type.split(".")[0] }, event.type),
-      h("span", { class: "event-key" }, h("span", { class: "dim" }, "key "), event.partitionkey ?? ""),
+      h("span", { class: "event-key" }, h("span", { class: "dim" }, "key "), keyText(event.partitionkey ?? "")),
       h("span", { class: "event-subject" }, event.subject ?? ""),
       timeElement(event.time),
     ),

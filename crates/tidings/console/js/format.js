@@ -19,6 +19,11 @@ export function counted(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+/** The key of an event, so that one can see it and click it where it is empty. */
+export function keyText(key) {
+  return key === "" ? "(empty)" : key;
+}
+
 /** A rate per second: a decimal below 10, where it means something. */
 export function rate(perSecond) {
   if (perSecond === null || perSecond === undefined) return NOTHING;

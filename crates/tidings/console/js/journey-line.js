@@ -1,7 +1,7 @@
 // The line of a journey: a stop for each stage, and on the way between two of them the time it took.
 
 import { h } from "./dom.js";
-import { absolute, count, counted, duration } from "./format.js";
+import { absolute, count, counted, duration, keyText } from "./format.js";
 import { route } from "./router.js";
 import { keyedRows } from "./rows.js";
 import { stateMark } from "./state.js";
@@ -51,7 +51,7 @@ function headElement(journey) {
     { class: "card" },
     h("div", { class: "card-head" }, h("h2", {}, journey.event_type), h("code", {}, journey.event_id)),
     facts([
-      ["Key", h("code", {}, journey.key)],
+      ["Key", h("code", {}, keyText(journey.key))],
       ["Aggregate", `${journey.aggregate_type} ${journey.aggregate_id}`],
       ["Version", count(journey.version)],
       ["Event", h("a", { href: route("events", journey.event_id) }, "its content")],
@@ -117,7 +117,7 @@ function projectorFacts(stop) {
     ["Next attempt", stop.next_attempt_at && timeElement(stop.next_attempt_at)],
     ["Before it", stop.events_before > 0 && counted(stop.events_before, "event")],
     [isBehind ? "Error of the one before it" : "Error", stop.error && h("span", { class: "error-text" }, stop.error)],
-    ["Parking lot", lot && h("a", { href: route("parked", name, stop.key) }, `key ${stop.key}`)],
+    ["Parking lot", lot && h("a", { href: route("parked", name, stop.key) }, `key ${keyText(stop.key)}`)],
   ];
 }
 

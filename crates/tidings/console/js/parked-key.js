@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { discardDialog, discarded } from "./discard.js";
 import { h, setText, showIf } from "./dom.js";
 import { eventRow } from "./event-row.js";
-import { count, counted } from "./format.js";
+import { count, counted, keyText } from "./format.js";
 import { pageKeys } from "./keys.js";
 import { listing } from "./listing.js";
 import { redriveDialog, redriven } from "./redrive.js";
@@ -17,6 +17,7 @@ const PAGE = 20;
 
 /** Shows it, and answers what ends that. */
 export function showKey(outlet, projector, key) {
+  const name = keyText(key);
   const notice = h("div", { class: "notice-place" });
   const waiting = h("span", { class: "fine" });
   const redriveButton = h(
@@ -30,12 +31,14 @@ export function showKey(outlet, projector, key) {
   let firsts = new Set();
 
   const which = { projector, key };
+  // What came without a key waits under the empty one.
+  const keeps = ["key"];
   const parts = listing({
-    label: `How key ${key} is parked`,
+    label: `How key ${name} is parked`,
     noun: "part",
     key: (item) => item.part,
     draw: partElement,
-    ask: (_, signal) => get("/v1/admin/parked", which, { signal }),
+    ask: (_, signal) => get("/v1/admin/parked", which, { signal, keeps }),
     everyMs: EVERY_MS,
     empty: [h("strong", {}, "This key is not parked."), h("p", {}, "Its events were applied, or discarded.")],
     onItems(items) {
@@ -56,7 +59,7 @@ export function showKey(outlet, projector, key) {
     noun: "event",
     key: placeOf,
     draw: (item) => waitingElement(item, projector, () => discard(item)),
-    ask: (page, signal) => get("/v1/admin/parked/events", { ...which, ...page }, { signal }),
+    ask: (page, signal) => get("/v1/admin/parked/events", { ...which, ...page }, { signal, keeps }),
     everyMs: EVERY_MS,
     limit: PAGE,
     empty: "Nothing waits.",
@@ -93,10 +96,10 @@ export function showKey(outlet, projector, key) {
     });
   }
 
-  document.title = `Key ${key} of ${projector} · Tidings`;
+  document.title = `Key ${name} of ${projector} · Tidings`;
   outlet.append(
     h("p", { class: "trail" }, h("a", { href: route("parked") }, "Parked keys")),
-    h("div", { class: "page-head" }, h("h1", {}, `Key ${key} of ${projector}`), redriveButton),
+    h("div", { class: "page-head" }, h("h1", {}, `Key ${name} of ${projector}`), redriveButton),
     notice,
     parts.element,
     h("div", { class: "section-head" }, h("h2", {}, "What waits"), waiting),

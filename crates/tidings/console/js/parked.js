@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { h, say, setText } from "./dom.js";
-import { count, counted } from "./format.js";
+import { count, counted, keyText } from "./format.js";
 import { pageKeys } from "./keys.js";
 import { listing } from "./listing.js";
 import { parkedFilter } from "./parked-filter.js";
@@ -36,7 +36,7 @@ const ABOUT =
 export const parkedPage = { title: "Parked", show };
 
 function show(outlet, [projector, key], query) {
-  return projector && key ? showKey(outlet, projector, key) : showList(outlet, query);
+  return projector && key !== undefined ? showKey(outlet, projector, key) : showList(outlet, query);
 }
 
 function showList(outlet, query) {
@@ -113,7 +113,7 @@ function tellEmpty(element, isAll) {
 }
 
 function row(item, redrive) {
-  const name = `key ${item.key} of ${item.projector}`;
+  const name = `key ${keyText(item.key)} of ${item.projector}`;
   return h(
     "tr",
     {},
@@ -121,7 +121,11 @@ function row(item, redrive) {
     h(
       "td",
       {},
-      h("a", { href: route("parked", item.projector, item.key), "data-row": true, "data-act": "show" }, item.key),
+      h(
+        "a",
+        { href: route("parked", item.projector, item.key), "data-row": true, "data-act": "show" },
+        keyText(item.key),
+      ),
     ),
     h("td", {}, stateMark(item.state)),
     h("td", { class: "number" }, count(item.attempts)),

@@ -35,7 +35,7 @@ function pause(rebuild, done) {
         "events that go from a topic meanwhile would be missing, and the rebuild would fail and say so.",
     ),
     button: "Pause it",
-    run: () => post(path(rebuild, "pause")),
+    run: (_, __, key) => post(path(rebuild, "pause"), undefined, { key }),
     done: told(done, `The rebuild of ${rebuild.projector} is held up.`),
   });
 }
@@ -59,7 +59,10 @@ function resume(rebuild, done) {
     fields: [pace],
     wanted: () => pace.value,
     button: "Resume it",
-    run: (limit) => post(path(rebuild, "resume", limit === undefined ? "" : `?events_per_second=${limit}`)),
+    run(limit, _, key) {
+      const query = limit === undefined ? "" : `?events_per_second=${limit}`;
+      return post(path(rebuild, "resume", query), undefined, { key });
+    },
     done: told(done, `The rebuild of ${rebuild.projector} goes on.`),
   });
 }
@@ -93,7 +96,7 @@ function switchOver(rebuild, done) {
     wanted: () => force.value,
     button: "Switch",
     danger: true,
-    run: (forced) => post(path(rebuild, "switch", forced ? "?force=true" : "")),
+    run: (forced, _, key) => post(path(rebuild, "switch", forced ? "?force=true" : ""), undefined, { key }),
     done: told(done, `${rebuild.projector} is checked again, and readers are given it if it is right.`),
   });
 }
@@ -109,7 +112,7 @@ function cancel(rebuild, done) {
     fields: rebuild.in_place ? [] : [typed],
     button: "Give it up",
     danger: true,
-    run: () => post(path(rebuild, "cancel")),
+    run: (_, __, key) => post(path(rebuild, "cancel"), undefined, { key }),
     done: told(done, `The rebuild of ${rebuild.projector} is given up.`),
   });
 }

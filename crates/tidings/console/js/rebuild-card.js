@@ -28,6 +28,8 @@ export function rebuildCard(rebuild, act) {
 }
 
 function bar(rebuild) {
+  // What was never known, or is gone with what was built.
+  if (rebuild.progress === null) return h("p", { class: "progress fine" }, "How far it was is not known.");
   const percent = Math.floor(rebuild.progress * 100);
   const left =
     rebuild.remaining_ms === null || hasEnded(rebuild) ? "" : `, about ${duration(rebuild.remaining_ms)} to go`;
@@ -51,6 +53,7 @@ function figures(rebuild) {
     pair("Pace", rebuild.events_per_second ? `${count(rebuild.events_per_second)} per second` : "no limit"),
     rebuild.source === "facts" && pair("Facts copied", `${count(rebuild.seeded)}${rows}`),
     pair("Events", `${count(rebuild.events_done)} done of ${count(rebuild.events_to_do)}`),
+    rebuild.forced && pair("Forced", "whatever the check says, and without the events of its dead keys"),
     !rebuild.in_place && pair("Before the switch", rebuild.held ? "it waits for your word" : "it goes on by itself"),
     rebuild.removed > 0 && pair("Old rows removed", count(rebuild.removed)),
     pair("Asked for", timeElement(rebuild.started_at)),

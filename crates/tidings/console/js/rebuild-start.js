@@ -78,7 +78,7 @@ export function startDialog({ names, done }) {
       return { element: plan(want, await post(PATH, { ...want, dry_run: true }, { signal })) };
     },
     button: "Start",
-    run: (want) => post(PATH, want),
+    run: (want, _, key) => post(PATH, want, { key }),
     done,
   });
 }

@@ -23,7 +23,7 @@ export function runDialog({ names, done }) {
     fields: [projector],
     wanted: () => (projector.value ? `?projector=${encodeURIComponent(projector.value)}` : ""),
     button: "Reconcile",
-    run: (query) => post(`${PATH}${query}`),
+    run: (query, _, key) => post(`${PATH}${query}`, undefined, { key }),
     done,
   });
 }
@@ -49,7 +49,7 @@ export function repairDialog({ run, done }) {
     ],
     fields: [typed],
     button: "Repair",
-    run: () => post(`${PATH}/${encodeURIComponent(run.id)}/repair`),
+    run: (_, __, key) => post(`${PATH}/${encodeURIComponent(run.id)}/repair`, undefined, { key }),
     done,
   });
 }

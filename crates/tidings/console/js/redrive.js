@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { confirm } from "./confirm.js";
 import { h, say } from "./dom.js";
 import { longField, numberField } from "./fields.js";
-import { count, counted, duration } from "./format.js";
+import { count, counted, duration, keyText } from "./format.js";
 import { stateMark } from "./state.js";
 
 const PATH = "/v1/admin/parked/redrive";
@@ -37,14 +37,17 @@ export function redriveDialog({ filter, done }) {
     },
     button: "Redrive",
     // However long it was read: what has died meanwhile was not shown.
-    run: (want, { until, keys }) => post(PATH, { ...want, shown: { until, keys }, reason: reason.value || undefined }),
+    run: (want, { until, keys }, key) =>
+      post(PATH, { ...want, shown: { until, keys }, reason: reason.value || undefined }, { key }),
     done,
   });
 }
 
 function title({ projector, key, ...rest }) {
-  if (projector && key && Object.keys(rest).length === 0) return `Redrive key ${key} of ${projector}?`;
-  return projector || key || Object.keys(rest).length > 0 ? "Redrive what the filter shows?" : "Redrive every key?";
+  const isOne = projector && key !== undefined && Object.keys(rest).length === 0;
+  if (isOne) return `Redrive key ${keyText(key)} of ${projector}?`;
+  const isAll = !projector && key === undefined && Object.keys(rest).length === 0;
+  return isAll ? "Redrive every key?" : "Redrive what the filter shows?";
 }
 
 /** What was done, as a notice. */
@@ -74,7 +77,7 @@ function planElement(plan) {
         h(
           "li",
           {},
-          h("span", {}, h("code", {}, item.key), " of ", h("code", {}, item.projector)),
+          h("span", {}, h("code", {}, keyText(item.key)), " of ", h("code", {}, item.projector)),
           stateMark(item.state),
           h("span", { class: "fine" }, counted(item.waiting, "event")),
           h("span", { class: "fine" }, item.after_ms > 0 ? `in ${duration(item.after_ms)}` : "at once"),

@@ -10,7 +10,8 @@ const HOME = "#/flow";
 export function parse(hash) {
   if (!hash.startsWith("#/")) return null;
   try {
-    return hash.slice(2).split("?", 1)[0].split("/").filter(Boolean).map(decodeURIComponent);
+    // An empty part is one: a key may be empty.
+    return hash.slice(2).split("?", 1)[0].split("/").map(decodeURIComponent);
   } catch {
     return null;
   }

@@ -32,7 +32,11 @@ impl Given {
         let state = self.state.map(|text| text.parse::<parking::State>());
         Ok(Filter {
             projector: checked("projector", self.projector, EVENT_TEXT_BYTES_MAX)?,
-            key: checked("key", self.key, EVENT_TEXT_BYTES_MAX)?,
+            // What came into the log without a key is parked under the empty one.
+            key: match self.key {
+                Some(key) if key.is_empty() => Some(key),
+                key => checked("key", key, EVENT_TEXT_BYTES_MAX)?,
+            },
             event_type: checked("event_type", self.event_type, EVENT_TEXT_BYTES_MAX)?,
             error: checked("error", self.error, PARKING_ERROR_CHARS_MAX)?,
             state: state

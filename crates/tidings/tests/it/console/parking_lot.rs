@@ -78,6 +78,8 @@ async fn a_dead_key_is_found_redriven_and_rid_of_its_poison_by_the_keyboard_alon
     browser.type_keys("ga").await;
     browser.see_text("h1:focus", "Audit").await;
     browser.see_text("[data-action='parking.discard']", "not worth it").await;
+    let once = "return document.querySelectorAll(\"[data-action='parking.discard']\").length === 1";
+    browser.until(once, vec![], "one discard").await;
     browser.see_text("[data-action='parking.redrive']", "perhaps").await;
     press(&browser, "[data-action='parking.discard'] summary").await;
     browser.see_text("[data-action='parking.discard'] .json", "relation.followed").await;
@@ -99,8 +101,28 @@ async fn discard_the_first(browser: &Browser) {
     browser.type_keys(&format!("not worth it{TAB}5{ENTER}")).await;
     // The browser says what is wrong with the word, and the field has the focus again.
     browser.see("#discard-typed:focus:invalid").await;
+    the_first_answer_to_a_discard_is_lost(browser).await;
     browser.type_keys(&format!("{BACKSPACE}4{ENTER}")).await;
+    browser.see_text("dialog [role=alert]", "The server is not reachable.").await;
+    // Whether it is done nobody knows here; asked for once more, it says so.
+    press(browser, "dialog [data-act=confirm]").await;
     browser.see_text(".notice", "The event is discarded. The next event is tried.").await;
+    let keys = browser.run("return window.keysOfDiscards", vec![]).await;
+    let keys: Vec<&str> = keys.as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
+    assert!(keys.len() == 2 && keys[0] == keys[1] && keys[0].len() == 32, "{keys:?}");
+}
+
+/// Its request arrives, and is done.
+async fn the_first_answer_to_a_discard_is_lost(browser: &Browser) {
+    let lose = "const original = window.fetch;
+        window.keysOfDiscards = [];
+        window.fetch = async (path, options) => {
+            const answer = await original(path, options);
+            if (!path.endsWith('/discard')) return answer;
+            if (window.keysOfDiscards.push(options.headers['idempotency-key']) > 1) return answer;
+            throw new TypeError('the answer is lost');
+        }";
+    browser.run(lose, vec![]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,6 +226,16 @@ async fn polling_leaves_the_focus_and_a_page_of_keys_where_they_are() {
     browser.type_keys("p").await;
     browser.see_text(".as-of", "50 keys on this page").await;
     browser.see(".scroll:focus").await;
+
+    // What came without a key is seen, and can be opened.
+    for table in ["parked_key", "parked_event"] {
+        hand.run(&format!("UPDATE {table} SET event_key = '' WHERE event_key = '4'")).await;
+    }
+    browser.see_text("tbody tr:first-child a", "(empty)").await;
+    browser.click("tbody tr:first-child a").await;
+    browser.see_text("h1:focus", "Key (empty) of relation").await;
+    browser.see_text(".error-chain", "poison").await;
+    browser.see_text(".section-head", "3 events in all").await;
     assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
 }
 

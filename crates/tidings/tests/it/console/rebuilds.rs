@@ -5,7 +5,7 @@ use tidings_testkit::World;
 
 use super::{
     NOT_LOGGED_IN,
-    browser::{BACKSPACE, Browser, DOWN, ENTER, ESCAPE, UP},
+    browser::{BACKSPACE, Browser, DOWN, ENTER, ESCAPE, TAB, UP},
     keyboard::{press, tab_to, the_dialog_keeps_the_focus, the_page_fits_a_phone, the_page_is_accessible},
     logged_in, register,
 };
@@ -45,6 +45,15 @@ async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone
     browser.see_text(".foresight", "Events are applied once more to the live generation 1 of relation").await;
     browser.see("#rebuild-until").await;
     browser.type_keys(&UP.to_string()).await;
+    browser.see_text(".foresight", "Readers are given it at once when it is right").await;
+    // What would be found wrong in the end is refused before it begins.
+    tab_to(&browser, "#rebuild-from").await;
+    browser.type_keys(&format!("{DOWN}{DOWN}{DOWN}")).await;
+    tab_to(&browser, "#rebuild-from-offset").await;
+    browser.type_keys(&format!("1{TAB}")).await;
+    browser.see_text(".foresight [role=alert]", "lacks what was before").await;
+    tab_to(&browser, "#rebuild-from").await;
+    browser.type_keys(&format!("{UP}{UP}{UP}")).await;
     browser.see_text(".foresight", "Readers are given it at once when it is right").await;
     assert_eq!(rebuilds(&world).await, json!([]), "it was only said");
 
@@ -90,7 +99,7 @@ async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone
     press(&browser, "[data-act=confirm]").await;
     browser.see("[data-rebuild=done]").await;
     world.verify().await;
-    assert_eq!(browser.errors(&[NOT_LOGGED_IN]).await, Vec::<String>::new());
+    assert_eq!(browser.errors(&[NOT_LOGGED_IN, "status of 409"]).await, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,6 +124,7 @@ async fn a_rebuild_that_is_given_up_and_one_that_is_refused_say_so() {
     browser.see("#cancel-typed:focus:invalid").await;
     browser.type_keys(&format!("relation{ENTER}")).await;
     browser.see("[data-rebuild=cancelled]").await;
+    browser.see_text("[data-rebuild=cancelled]", "How far it was is not known.").await;
     browser.type_keys("ga").await;
     browser.see_text("[data-action='rebuild.cancel']", "Rebuild cancelled").await;
     assert_eq!(browser.errors(&[NOT_LOGGED_IN, "status of 409"]).await, Vec::<String>::new());

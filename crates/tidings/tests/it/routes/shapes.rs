@@ -206,7 +206,7 @@ async fn an_action_on_the_parking_lot_of_a_wrong_shape_is_refused_and_named_and_
         ("redrive", json!({}), "all"),
         ("redrive", json!({ "all": false }), "all"),
         ("redrive", json!({ "all": true, "key": "1" }), "all"),
-        ("redrive", json!({ "key": "" }), "key"),
+        ("redrive", json!({ "event_type": "" }), "event_type"),
         ("redrive", json!({ "projector": "p".repeat(256) }), "projector"),
         ("redrive", json!({ "state": "Dead" }), "state"),
         ("redrive", json!({ "parked_from": "now" }), "parked_from"),
