@@ -124,15 +124,33 @@ impl Drop for Database {
 /// Ends who is still connected, since an open transaction would keep its tables, and drops it.
 async fn drop_database(server: &str, name: &str) -> Result<(), sqlx::Error> {
     let mut connection = MySqlConnection::connect(server).await?;
-    let sql = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE db = ?";
-    let ids: Vec<i64> = sqlx::query_scalar(sql).bind(name).fetch_all(&mut connection).await?;
-    for id in ids {
-        // It may have ended by itself.
-        drop(sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}"))).execute(&mut connection).await);
-    }
+    end_connections(&mut connection, &format!("db = '{name}'")).await?;
     let sql = format!("DROP DATABASE IF EXISTS `{name}`");
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
     connection.close().await
+}
+
+/// Ends the connections that a server has beside this one, and for which a condition on its list of them holds; answers
+/// how many.
+///
+/// # Errors
+/// When the server cannot be reached.
+pub async fn end_connections(connection: &mut MySqlConnection, condition: &str) -> Result<usize, sqlx::Error> {
+    let sql = format!(
+        "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND {condition}"
+    );
+    let ids: Vec<i64> = loop {
+        match sqlx::query_scalar(AssertSqlSafe(sql.clone())).fetch_all(&mut *connection).await {
+            // MySQL tells nothing while a statement that is under way has bytes that are no text.
+            Err(sqlx::Error::Database(error)) if error.message().contains("Cannot convert string") => {}
+            ids => break ids?,
+        }
+    };
+    for id in &ids {
+        // It may have ended by itself.
+        drop(sqlx::raw_sql(AssertSqlSafe(format!("KILL CONNECTION {id}"))).execute(&mut *connection).await);
+    }
+    Ok(ids.len())
 }
 
 /// Says one statement to a server, on a connection of its own.

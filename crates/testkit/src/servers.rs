@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
+use sqlx::{Connection as _, MySqlConnection};
 use tokio::process::Command;
 
-use crate::world::Kind;
+use crate::{database::end_connections, world::Kind};
 
 /// Where the servers of a distributed world are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,15 +109,10 @@ impl Servers {
     pub async fn cut_database(&self) -> usize {
         let mut connection = MySqlConnection::connect(&self.addresses.database).await.unwrap();
         // The server's own threads come from no host.
-        let sql = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist \
-                   WHERE id <> CONNECTION_ID() AND host <> '' AND user NOT IN ('system user', 'event_scheduler')";
-        let ids: Vec<i64> = sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap();
-        for id in &ids {
-            // It may have ended by itself.
-            drop(sqlx::raw_sql(AssertSqlSafe(format!("KILL CONNECTION {id}"))).execute(&mut connection).await);
-        }
+        let clients = "host <> '' AND user NOT IN ('system user', 'event_scheduler')";
+        let ended = end_connections(&mut connection, clients).await.unwrap();
         connection.close().await.unwrap();
-        ids.len()
+        ended
     }
 
     /// Ends every connection that a client has to Redis; answers how many.

@@ -8,13 +8,14 @@ use std::{
     time::Duration,
 };
 
+use sqlx::{Connection as _, MySqlConnection};
 use tidings_backbone::{
     Conn, Db, Durability, Error,
     db::{MysqlOptions, Value},
     outbox,
 };
 use tidings_testkit::{
-    database::{Engine, Place, say},
+    database::{Engine, Place, end_connections, say},
     on_every_engine,
 };
 
@@ -226,7 +227,6 @@ async fn a_savepoint_takes_back_what_came_after_it(engine: Engine) {
 }
 
 async fn an_application_emits_in_a_transaction_of_its_own(engine: Engine) {
-    use sqlx::Connection as _;
     let world = World::on(engine).await;
     let event = || vec![world.event("switch.turned", "lamp", 1)];
     match &world.database.place {
@@ -238,7 +238,7 @@ async fn an_application_emits_in_a_transaction_of_its_own(engine: Engine) {
             tx.commit().await.unwrap();
         }
         Place::Url(url) => {
-            let mut own = sqlx::MySqlConnection::connect(url).await.unwrap();
+            let mut own = MySqlConnection::connect(url).await.unwrap();
             let mut tx = own.begin().await.unwrap();
             outbox::emit(Conn::from(&mut *tx), event()).await.unwrap();
             tx.rollback().await.unwrap();
@@ -268,15 +268,8 @@ mod server {
     async fn kill_all(world: &World) {
         let Place::Url(url) = &world.database.place else { return };
         let (server, name) = url.rsplit_once('/').unwrap();
-        let sql = format!(
-            "SELECT CONCAT('KILL ', id), id FROM information_schema.processlist WHERE db = '{name}' \
-             AND id <> CONNECTION_ID()"
-        );
-        let mut tx = world.reopen().await.read().await.unwrap();
-        for row in tx.conn().fetch("looking", sql, vec![]).await.unwrap() {
-            // It may have ended by itself.
-            drop(say(server, row.text(0).unwrap()).await);
-        }
+        let mut asking = MySqlConnection::connect(server).await.unwrap();
+        end_connections(&mut asking, &format!("db = '{name}'")).await.unwrap();
     }
 
     async fn a_killed_connection_is_transient_and_the_next_one_works(engine: Engine) {

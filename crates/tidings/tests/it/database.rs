@@ -4,7 +4,7 @@ use sqlx::{
     AssertSqlSafe, Connection as _, MySqlConnection, SqliteConnection, mysql::MySqlConnectOptions,
     sqlite::SqliteConnectOptions,
 };
-use tidings_testkit::{World, world::Database};
+use tidings_testkit::{World, database::end_connections, world::Database};
 
 /// A connection beside those of the server, which may run.
 pub(crate) enum Hand {
@@ -81,12 +81,7 @@ impl Hand {
     /// Ends all connections of an account.
     pub(crate) async fn end_connections_of(&mut self, account: &str) {
         let Self::Mysql(connection) = self else { panic!("only a server has accounts") };
-        let sql = "SELECT CAST(id AS SIGNED) FROM information_schema.processlist WHERE user = ?";
-        let ids: Vec<i64> = sqlx::query_scalar(sql).bind(account).fetch_all(&mut *connection).await.unwrap();
-        for id in ids {
-            // It may have ended by itself.
-            drop(sqlx::raw_sql(AssertSqlSafe(format!("KILL CONNECTION {id}"))).execute(&mut *connection).await);
-        }
+        end_connections(connection, &format!("user = '{account}'")).await.unwrap();
     }
 
     /// The number that a statement answers.
