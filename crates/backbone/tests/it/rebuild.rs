@@ -20,7 +20,7 @@ use tidings_backbone::{
     parking,
     projector::{
         Generation, Options,
-        rebuild::{Refusal, Source, Start, State, Wish},
+        rebuild::{Rebuilds, Refusal, Source, Start, State, Wish},
     },
     retention::{self, Retention},
 };
@@ -252,6 +252,15 @@ async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
     until(&rebuilds, State::Done).await;
     lamps.assert_whole(2).await;
 
+    who_asks_for_the_same_again_is_answered_as_before(&rebuilds).await;
+    lamps.turn(0..60).await;
+    running.settle().await;
+    running.stop().await;
+    lamps.assert_whole(2).await;
+}
+
+/// No rebuild is under way before, and none afterwards.
+async fn who_asks_for_the_same_again_is_answered_as_before(rebuilds: &Rebuilds) {
     // Of those who ask for the same at once, one begins it; and who is refused, is refused once more.
     let refused = rebuilds.cancel(NAME, &actor(), Some(&key("cancel"))).await;
     assert!(matches!(refused, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })), "{refused:?}");
@@ -260,20 +269,16 @@ async fn a_rebuild_is_held_up_goes_on_and_is_given_up(engine: Engine) {
     let begun = join_all((0..3).map(|_| rebuilds.start(NAME, start(), &who, Some(&begin)))).await;
     let first = begun[0].as_ref().unwrap();
     assert!(begun.iter().all(|other| other.as_ref().unwrap() == first), "{begun:?}");
-    until(&rebuilds, State::Ready).await;
+    until(rebuilds, State::Ready).await;
     let refused = rebuilds.cancel(NAME, &actor(), Some(&key("cancel"))).await;
     assert!(matches!(refused, Err(Error::Rebuild { refusal: Refusal::NoneUnderWay, .. })), "{refused:?}");
     let other = IdempotencyKey { fingerprint: [8; 32], ..key("cancel") };
     let reused = rebuilds.cancel(NAME, &actor(), Some(&other)).await;
     assert!(matches!(reused, Err(Error::Rebuild { refusal: Refusal::KeyReused, .. })), "{reused:?}");
     rebuilds.cancel(NAME, &actor(), None).await.unwrap();
-    until(&rebuilds, State::Cancelled).await;
+    until(rebuilds, State::Cancelled).await;
     assert_eq!(&rebuilds.start(NAME, start(), &actor(), Some(&begin)).await.unwrap(), first);
     assert!(rebuilds.find(NAME).await.unwrap().unwrap().state.is_finished(), "nothing was begun");
-    lamps.turn(0..60).await;
-    running.settle().await;
-    running.stop().await;
-    lamps.assert_whole(2).await;
 }
 
 async fn a_poison_event_in_what_is_built_is_no_reason_to_switch_before_it_is_mended(engine: Engine) {

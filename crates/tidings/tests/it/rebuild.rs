@@ -37,6 +37,21 @@ async fn until(world: &World, state: &str) -> Value {
     tokio::time::timeout(std::time::Duration::from_secs(90), waiting).await.expect("it should come to that")
 }
 
+async fn what_cannot_be_done_is_refused_before_anybody_is_asked(world: &World) {
+    // A place that the log has not come to is none to begin at.
+    let late = "2100-01-01T00:00:00Z";
+    is_refused(world, &["rebuild", "start", "relation", "--from", late, "--in-place"], "yet to come").await;
+    // The follow graph needs all of its history, and its check would find that out when all was built.
+    let half = ["rebuild", "start", "relation", "--from", "2026-01-01T00:00:00Z", "--dry-run"];
+    is_refused(world, &half, "lacks what was before").await;
+    let half = json!({ "projector": "relation", "from": "2026-01-01T00:00:00Z" });
+    world.admin().await.post("/v1/admin/rebuilds", &half).await.is_problem(409, "rebuild-refused");
+    // Where there is none, nobody is asked whether it is meant.
+    for asks in [&["rebuild", "cancel", "relation"][..], &["rebuild", "switch", "relation", "--force"]] {
+        is_refused(world, asks, "no rebuild of it is under way").await;
+    }
+}
+
 async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kind: Kind) {
     let world = world(kind).await;
     let admin = world.admin().await;
@@ -54,18 +69,8 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     assert_eq!((&would["generation"], &would["state"]), (&json!(2), &json!("wished")));
     assert_eq!(admin.read("/v1/admin/rebuilds").await["items"], json!([]), "it was only said");
 
-    // What was given up is not done, and a place that the log has not come to is none to begin at.
-    let late = "2100-01-01T00:00:00Z";
-    is_refused(&world, &["rebuild", "start", "relation", "--from", late, "--in-place"], "yet to come").await;
-    // The follow graph needs all of its history, and its check would find that out when all was built.
-    let half = ["rebuild", "start", "relation", "--from", "2026-01-01T00:00:00Z", "--dry-run"];
-    is_refused(&world, &half, "lacks what was before").await;
-    let half = json!({ "projector": "relation", "from": "2026-01-01T00:00:00Z" });
-    admin.post("/v1/admin/rebuilds", &half).await.is_problem(409, "rebuild-refused");
-    // Where there is none, nobody is asked whether it is meant.
-    for asks in [&["rebuild", "cancel", "relation"][..], &["rebuild", "switch", "relation", "--force"]] {
-        is_refused(&world, asks, "no rebuild of it is under way").await;
-    }
+    what_cannot_be_done_is_refused_before_anybody_is_asked(&world).await;
+    // What was given up is not done.
     world.run(&["rebuild", "start", "relation", "--hold"]).await;
     until(&world, "ready").await;
     world.run(&["rebuild", "cancel", "relation", "--yes"]).await;
