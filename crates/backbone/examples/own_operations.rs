@@ -107,6 +107,11 @@ impl Reconciled for Bills {
         Ok(vec![compared])
     }
 
+    /// The events of a customer are in his order.
+    fn key(&self, difference: &Difference) -> Option<String> {
+        Some(difference.subject.clone())
+    }
+
     /// Facts are asked anew, in the transaction of the events: what is ordered meanwhile comes behind them.
     async fn repair(
         &self,

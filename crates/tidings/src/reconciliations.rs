@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tidings_backbone::reconcile::{Difference, Found, Run};
+use tidings_backbone::{
+    limits::RECONCILE_EXAMPLES_MAX,
+    reconcile::{Difference, Found, Run},
+};
 use utoipa::ToSchema;
 
 /// A run of the reconciliation.
@@ -61,6 +64,8 @@ pub struct CheckView {
     /// The first of them, at most 20. A list of runs has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub examples: Option<Vec<ExampleView>>,
+    /// Differences that its repair has left out: the relay holds back the keys of their events.
+    pub left_out: u64,
     /// Why it could not be compared, or what is to be done.
     pub note: Option<String>,
 }
@@ -132,6 +137,7 @@ impl RunView {
 
 impl CheckView {
     fn new(found: Found, has_examples: bool) -> Self {
+        let note = note(&found);
         let examples = has_examples.then(|| found.examples.into_iter().map(ExampleView::from).collect());
         Self {
             check: found.check,
@@ -142,9 +148,26 @@ impl CheckView {
             differences: found.differences,
             kinds: found.kinds,
             examples,
-            note: found.note,
+            left_out: found.left_out,
+            note,
         }
     }
+}
+
+/// What else there is to know of a check.
+fn note(found: &Found) -> Option<String> {
+    if found.left_out == 0 {
+        return found.note.clone();
+    }
+    let keys: Vec<&str> = found.left_out_keys.iter().map(String::as_str).collect();
+    let more = if keys.len() < RECONCILE_EXAMPLES_MAX { "" } else { ", and others" };
+    let left_out = format!(
+        "the repair has left out {} differences, since the relay holds back the keys of their events ({}{more}): \
+         a rebuild from facts puts right what follows from them",
+        found.left_out,
+        keys.join(", ")
+    );
+    Some(found.note.iter().cloned().chain([left_out]).collect::<Vec<_>>().join("; "))
 }
 
 impl From<Difference> for ExampleView {

@@ -2,6 +2,7 @@
 //! relay runs.
 
 use std::{
+    collections::BTreeMap,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -27,7 +28,8 @@ struct Reading {
     part: Part,
     /// The first offset that was not read yet.
     next: i64,
-    latest: Option<Checkpoint>,
+    /// The last checkpoint of the group, or of each of its shards.
+    latest: BTreeMap<String, Checkpoint>,
 }
 
 impl Progress {
@@ -37,6 +39,18 @@ impl Progress {
 
     /// The last committed checkpoint of the group; `None` before its first one. Blocks.
     pub(crate) fn latest(&self, options: &Options) -> Result<Option<Checkpoint>> {
+        Ok(self.all(options)?.remove(&self.group))
+    }
+
+    /// The last committed checkpoints of the relays at work: of each shard, where they poll. Those of the other way
+    /// of reading may be there too, and are nobody's. Blocks.
+    pub(crate) fn active(&self, options: &Options, is_polled: bool) -> Result<Vec<Checkpoint>> {
+        let all = self.all(options)?.into_iter();
+        Ok(all.filter(|(name, _)| (*name != self.group) == is_polled).map(|(_, checkpoint)| checkpoint).collect())
+    }
+
+    /// The last committed checkpoints: that of the group, and those of the shards of its polling relays. Blocks.
+    fn all(&self, options: &Options) -> Result<BTreeMap<String, Checkpoint>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // After an error it is begun anew.
         let mut reading = match kept.take() {
@@ -56,7 +70,7 @@ impl Reading {
             options.onlooker("progress").create().map_err(Error::kafka("connecting to Kafka"))?;
         let part = Part { topic: options.checkpoint_topic().into(), number: 0 };
         let (next, _) = watermarks(&consumer, &part)?;
-        Ok(Self { consumer, part, next, latest: None })
+        Ok(Self { consumer, part, next, latest: BTreeMap::new() })
     }
 
     /// Reads on to the end.
@@ -73,9 +87,9 @@ impl Reading {
                 Some(Ok(message)) => {
                     silence = Stopwatch::start();
                     self.next = message.offset() + 1;
-                    if message.key() == Some(group.as_bytes()) {
+                    if let Some(name) = message.key().and_then(|key| of_group(key, group)) {
                         let text = String::from_utf8_lossy(message.payload().unwrap_or_default());
-                        self.latest = Some(Checkpoint::from_json(&text)?);
+                        self.latest.insert(name.to_owned(), Checkpoint::from_json(&text)?);
                     }
                 }
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
@@ -86,6 +100,14 @@ impl Reading {
         let source = KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut);
         Err(Error::Kafka { doing, source })
     }
+}
+
+/// The name under which a group, or a shard of it, stores its checkpoint.
+fn of_group<'k>(key: &'k [u8], group: &str) -> Option<&'k str> {
+    let name = std::str::from_utf8(key).ok()?;
+    let shard = name.strip_prefix(group)?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (shard.is_empty() || shard.strip_prefix('.').is_some_and(is_number)).then_some(name)
 }
 
 const POLL_TIME: Duration = Duration::from_millis(100);

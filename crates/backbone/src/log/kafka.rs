@@ -148,7 +148,13 @@ impl KafkaLog {
 
     /// Whether the relay sets the rows of a key aside, because an earlier one is a dead letter.
     pub(crate) async fn is_set_aside(&self, key: &str) -> Result<bool> {
-        Ok(self.checkpoint().await?.is_some_and(|checkpoint| checkpoint.parked.contains(key)))
+        Ok(self.checkpoints().await?.iter().any(|checkpoint| checkpoint.parked.contains(key)))
+    }
+
+    /// The keys whose rows the relay sets aside.
+    pub(crate) async fn keys_set_aside(&self) -> Result<BTreeSet<String>> {
+        let checkpoints = self.checkpoints().await?;
+        Ok(checkpoints.iter().flat_map(|checkpoint| checkpoint.parked.iter()).map(str::to_owned).collect())
     }
 
     /// Whether the event with this number of the outbox is in the log; nothing where that is not known. It may
@@ -314,6 +320,12 @@ impl KafkaLog {
             .unwrap_or_else(|error| Err(Error::Invariant { message: format!("reading checkpoints ended: {error}") }))?;
         *self.known.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(latest.clone());
         Ok(latest)
+    }
+
+    /// The last checkpoints of the relays: of the one that reads the binlog, or of each shard of those that poll.
+    async fn checkpoints(&self) -> Result<Vec<Checkpoint>> {
+        let (progress, options, is_polled) = (Arc::clone(&self.progress), Arc::clone(&self.options), self.is_polled);
+        blocking(move || progress.active(&options, is_polled)).await
     }
 
     /// The last offset of each part, once all that stands there now is to be seen.

@@ -27,6 +27,10 @@ pub trait Reconciled: Send + Sync + 'static {
     /// no difference. One answer for each thing that is compared.
     async fn compare(&self, comparison: &Comparison<'_>) -> Result<Vec<Compared>>;
 
+    /// The key of the event by which [`Reconciled::repair`] would put a difference right; `None` where it emits none.
+    /// What the relay holds back is left out of a repair: its events would only wait there too.
+    fn key(&self, difference: &Difference) -> Option<String>;
+
     /// Emits the events that put these differences right, in the transaction of `conn`; answers how many.
     /// The differences are at most [`crate::limits::RECONCILE_REPAIR_BATCH`] of one call of
     /// [`Reconciled::compare`]; some may have been put right since. It decides anew from facts, with the rows

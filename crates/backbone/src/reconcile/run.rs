@@ -1,6 +1,6 @@
 //! What is stored of a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use tidings_event::Timestamp;
@@ -118,6 +118,12 @@ pub struct Found {
     pub examples: Vec<Difference>,
     /// What else there is to know: why it could not be compared, or what is to be done.
     pub note: Option<String>,
+    /// Differences that a repair has left out, since the relay holds the keys of their events back.
+    #[serde(default)]
+    pub left_out: u64,
+    /// These keys, at most [`RECONCILE_EXAMPLES_MAX`].
+    #[serde(default)]
+    pub left_out_keys: BTreeSet<String>,
 }
 
 impl State {
@@ -171,6 +177,11 @@ impl RepairState {
 }
 
 impl Run {
+    /// Differences of all checks that a repair has left out, since the relay holds the keys of their events back.
+    pub fn left_out(&self) -> u64 {
+        self.checks.iter().map(|found| found.left_out).sum()
+    }
+
     /// Whether somebody is to do something for it: to run it, or to repair.
     pub fn is_active(&self) -> bool {
         self.state == State::Running || self.repair.state == RepairState::Running
@@ -205,6 +216,16 @@ impl Found {
             kinds: compared.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),
             examples: examples.take(RECONCILE_EXAMPLES_MAX).map(shortened).collect(),
             note: compared.note.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes differences that a repair leaves out, by the keys of their events.
+    pub(super) fn leave_out(&mut self, keys: Vec<String>) {
+        self.left_out += keys.len() as u64;
+        self.left_out_keys.extend(keys);
+        while self.left_out_keys.len() > RECONCILE_EXAMPLES_MAX {
+            self.left_out_keys.pop_last();
         }
     }
 

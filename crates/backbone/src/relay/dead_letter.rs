@@ -156,6 +156,11 @@ impl Parked {
         self.keys.len()
     }
 
+    /// Each of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().map(String::as_str)
+    }
+
     /// Whether a key is parked.
     pub fn contains(&self, key: &str) -> bool {
         self.keys.contains(key)

@@ -1,6 +1,7 @@
 //! What follows from facts is compared with them: what differs is found exactly, what is only on its way is not, and
 //! events put it right.
 
+mod held;
 mod path;
 mod site;
 mod turns;

@@ -73,6 +73,10 @@ impl Reconciled for RelationReconciled {
         Ok(compared)
     }
 
+    fn key(&self, difference: &Difference) -> Option<String> {
+        repair::key(difference)
+    }
+
     async fn repair(&self, differences: &[Difference], ids: &EventIds, conn: Conn<'_>) -> Result<u64> {
         if let Some(hot) = &self.hot {
             cache::drop_kept(hot, differences).await;

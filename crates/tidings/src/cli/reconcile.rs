@@ -124,9 +124,13 @@ async fn repair_run(reconciler: &Reconciler, arguments: &RepairArgs) -> Result<E
         confirm("writing events that put this right")?;
     }
     let run = reconciler.repair_now(id, &operator::actor()).await.map_err(refused)?;
-    let failed = run.repair.error.is_some();
+    let (failed, left_out) = (run.repair.error.is_some(), run.left_out());
     show(run, *json)?;
-    Ok(if failed { COULD_NOT_RECONCILE.into() } else { ExitCode::SUCCESS })
+    Ok(match (failed, left_out) {
+        (true, _) => COULD_NOT_RECONCILE.into(),
+        (false, 1..) => DIFFERENCES.into(),
+        (false, 0) => ExitCode::SUCCESS,
+    })
 }
 
 async fn find(reconciler: &Reconciler, id: &str) -> Result<Run> {

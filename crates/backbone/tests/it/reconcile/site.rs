@@ -289,6 +289,10 @@ impl Reconciled for Lights {
         Ok(vec![compared])
     }
 
+    fn key(&self, difference: &Difference) -> Option<String> {
+        Some(difference.subject.clone())
+    }
+
     async fn repair(&self, differences: &[Difference], ids: &EventIds, mut conn: Conn<'_>) -> Result<u64> {
         let mut events = Vec::new();
         for difference in differences {

@@ -22,6 +22,18 @@ use crate::{
     },
 };
 
+/// The key of the event of a difference: whose order the follow has, or who is counted anew.
+pub(super) fn key(difference: &Difference) -> Option<String> {
+    let pair = difference.subject.parse().ok().map(|pair: Pair| pair.from);
+    pair.or_else(|| user_to_count(difference)).map(|key| key.to_string())
+}
+
+/// Whose counters differ.
+fn user_to_count(difference: &Difference) -> Option<UserId> {
+    let is_of_user = Kind::ALL.into_iter().any(|kind| kind.is_of_counters() && kind.text() == difference.kind);
+    if is_of_user { difference.subject.parse().ok() } else { None }
+}
+
 /// Emits the events, and raises the versions that they have.
 pub(super) async fn repair(
     differences: &[Difference],
@@ -30,10 +42,7 @@ pub(super) async fn repair(
     mut conn: Conn<'_>,
 ) -> Result<u64> {
     let pairs: BTreeSet<Pair> = differences.iter().filter_map(|difference| difference.subject.parse().ok()).collect();
-    let of_users: Vec<&str> = Kind::ALL.into_iter().filter(|kind| kind.is_of_counters()).map(Kind::text).collect();
-    let is_of_user = |difference: &&Difference| of_users.contains(&&*difference.kind);
-    let users: BTreeSet<UserId> =
-        differences.iter().filter(is_of_user).filter_map(|difference| difference.subject.parse().ok()).collect();
+    let users: BTreeSet<UserId> = differences.iter().filter_map(user_to_count).collect();
     // As for commands: until the commit nobody else decides for these keys.
     keep_turn(&mut conn, pairs.iter().map(|pair| pair.from).chain(users.iter().copied()).collect()).await?;
     let mut events = restate(&pairs, at, ids, &mut conn).await?;
