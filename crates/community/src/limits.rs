@@ -44,7 +44,7 @@ pub const HOT_APPLIED_MAX: usize = 256;
 /// One read of a counter in this many recounts it.
 pub const COUNTER_CHECK_EVERY_READS: u32 = 100;
 
-/// Rows of facts that one step of the verification looks at.
+/// Rows of a table that one statement of the verification looks at.
 pub const VERIFY_STEP_ROWS: i64 = 20_000;
 /// Differences that a report shows in full; all are counted.
 pub const VERIFY_EXAMPLES_MAX: usize = 20;

@@ -184,19 +184,30 @@ impl Reconciler {
         if run.tries > 0 {
             tracing::warn!(run = run.id, "whoever did this reconciliation has ended; it begins anew");
         }
-        tokio::select! {
+        let has_compared = tokio::select! {
             done = self.work(run) => done?,
-            lost = self.keep(run) => lost?,
+            lost = self.keep(run) => lost.map(|()| false)?,
+        };
+        // By now the run is over, and nobody keeps it.
+        if has_compared && let Err(error) = self.remove(Whose::Before(run.seq)).await {
+            tracing::warn!(error = Error::chain(&error), "what was found before is left to the next reconciliation");
         }
         Ok(true)
     }
 
-    async fn work(&self, run: &Run) -> Result<()> {
-        let is_to_repair = match run.state {
-            State::Running => self.reconcile(run).await?,
-            State::Done | State::Failed => run.repair.state == RepairState::Running,
+    /// Does what is to be done; answers whether it has compared, and stored what it found.
+    async fn work(&self, run: &Run) -> Result<bool> {
+        let (has_compared, is_to_repair) = match run.state {
+            State::Running => match self.reconcile(run).await? {
+                Some(is_to_repair) => (true, is_to_repair),
+                None => (false, false),
+            },
+            State::Done | State::Failed => (false, run.repair.state == RepairState::Running),
         };
-        if is_to_repair { repairing::repair(self, run).await } else { Ok(()) }
+        if is_to_repair {
+            repairing::repair(self, run).await?;
+        }
+        Ok(has_compared)
     }
 
     /// Keeps the run; returns when it is another process's.
@@ -206,6 +217,8 @@ impl Reconciler {
             let until = after(self.clock.now(), self.options.lease);
             match self.change(run.seq, vec![("runner_until", until.0.into())]).await {
                 Ok(true) => {}
+                // It has just ended here: the work is about to say so.
+                Ok(false) if self.was_last_to_do(run).await? => std::future::pending().await,
                 Ok(false) => {
                     tracing::warn!(run = run.id, "another process does this reconciliation now");
                     return Ok(());
@@ -215,6 +228,12 @@ impl Reconciler {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    async fn was_last_to_do(&self, run: &Run) -> Result<bool> {
+        let mut tx = self.db.glance().await?;
+        let found = store::find(&mut tx.conn(), &run.id).await?;
+        Ok(found.is_some_and(|found| found.runner == *self.name))
     }
 
     /// Leaves what this process has begun to others.
@@ -238,13 +257,14 @@ impl Reconciler {
         Ok(is_mine)
     }
 
-    /// Makes every check and stores what it found; answers whether it is to be repaired at once.
-    async fn reconcile(&self, run: &Run) -> Result<bool> {
+    /// Makes every check and stores what it found; answers whether it is to be repaired at once, unless another process
+    /// does the run now.
+    async fn reconcile(&self, run: &Run) -> Result<Option<bool>> {
         let Outcome { checks, repairable, errors } = outcome::outcome(self, run).await;
         let differences: u64 = checks.iter().map(|found| found.differences).sum();
         let lagging: u64 = checks.iter().map(|found| found.lagging).sum();
         if !self.store(run, &repairable).await? {
-            return Ok(false);
+            return Ok(None);
         }
         fail::fail_point!("reconcile-before-end", |_| std::process::abort());
         let is_whole = errors.is_empty();
@@ -268,17 +288,13 @@ impl Reconciler {
         ];
         let mut tx = self.db.write(Durability::Full).await?;
         if !store::change(&mut tx.conn(), run.seq, &self.name, columns).await? {
-            // Another process does it now.
-            return tx.rollback().await.map(|()| false);
+            return tx.rollback().await.map(|()| None);
         }
         counted::add(&mut tx.conn(), Counted::Reconciliations, state.name(), 1).await?;
         store::forbid_others(&mut tx.conn(), run.seq).await?;
         tx.commit().await?;
         tracing::info!(run = run.id, state = state.name(), differences, lagging, "the reconciliation has ended");
-        if let Err(error) = self.remove(Whose::Before(run.seq)).await {
-            tracing::warn!(error = Error::chain(&error), "what was found before is left to the next reconciliation");
-        }
-        Ok(repairs)
+        Ok(Some(repairs))
     }
 
     /// Stores what is to be repaired, in transactions that others need not wait for; answers whether it is still for

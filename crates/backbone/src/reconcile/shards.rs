@@ -9,7 +9,7 @@
 mod rows;
 mod sums;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use tidings_event::Timestamp;
 
@@ -83,17 +83,15 @@ pub(super) async fn check(
     let in_log = sides.sum_log(&look).await?;
     let (in_outbox, rows) = sides.sum_outbox(&look).await?;
     let (differing, shards) = in_outbox.differing(&in_log);
-    (compared.shards, compared.rows, compared.shards_differing) = (shards, rows, differing.len() as u64);
-    let mut unseen = 0;
-    for (number, group) in groups(&differing).into_iter().enumerate() {
-        if number >= RECONCILE_SCANS_MAX {
-            unseen += differing.keys().filter(|shard| group.contains(&shard.1)).count() as u64;
-            continue;
-        }
+    (compared.shards, compared.rows, compared.shards_differing) = (shards, rows, differing.shards.len() as u64);
+    let mut seen = BTreeSet::new();
+    for group in differing.groups(RECONCILE_ROWS_MAX).into_iter().take(RECONCILE_SCANS_MAX) {
         let look = sides.look().await?;
         let records = sides.records(&look, &group).await?;
         sides.compare(records, &look, &group, &mut compared).await?;
+        seen.extend(group);
     }
+    let unseen = differing.shards.iter().filter(|(_, bucket)| !seen.contains(bucket)).count() as u64;
     if unseen > 0 {
         compared.kinds.insert(UNSEEN, unseen);
     }
@@ -104,26 +102,6 @@ pub(super) async fn check(
         );
     }
     Ok(compared)
-}
-
-/// Buckets that are compared at once, so that what is kept stays bounded: all shards of a bucket, since an event that
-/// is in the wrong part has the same.
-fn groups(differing: &BTreeMap<(u16, u16), u64>) -> Vec<BTreeSet<u16>> {
-    let mut weights: BTreeMap<u16, u64> = BTreeMap::new();
-    for ((_, bucket), rows) in differing {
-        *weights.entry(*bucket).or_default() += rows;
-    }
-    let mut groups: Vec<(BTreeSet<u16>, u64)> = Vec::new();
-    for (bucket, rows) in weights {
-        match groups.last_mut() {
-            Some((group, sum)) if *sum + rows <= RECONCILE_ROWS_MAX => {
-                group.insert(bucket);
-                *sum += rows;
-            }
-            _ => groups.push((BTreeSet::from([bucket]), rows)),
-        }
-    }
-    groups.into_iter().map(|(group, _)| group).collect()
 }
 
 impl Sides<'_> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use super::Comparison;
 use crate::{
     Result,
-    db::Row,
+    db::{Row, Value},
     kafka::scan::{self, Ranges, Scanned},
-    limits::{RECONCILE_PAGE_ROWS, RECONCILE_WAITING_MAX},
+    limits::{RECONCILE_PAGE_ROWS, RECONCILE_WAITING_MAX, STATEMENT_ROWS_MAX},
     log::{KafkaLog, Log, Noted, Offset, Part},
 };
 
@@ -26,7 +26,9 @@ impl Comparison<'_> {
     /// What events are about that wait, of all that were committed before the call. What else differs from facts at a
     /// look before it, and just so at a look after it, is not only late: its events were dealt with.
     ///
-    /// `None` where more than [`RECONCILE_WAITING_MAX`] events wait.
+    /// `None` where it would take reading more than [`RECONCILE_WAITING_MAX`] events: of the log those behind the
+    /// projector, of the outbox those that polling relays have yet to send, or all behind the first that a relay of the
+    /// binlog has not noted.
     pub async fn waiting(&self) -> Result<Option<Waiting>> {
         // Where the projector is, before where the log ends: what it passes between is still among what waits.
         let positions = self.reached().await?;
@@ -34,12 +36,15 @@ impl Comparison<'_> {
         match self.log {
             Log::Embedded(_) => {
                 let after = positions.into_values().min().unwrap_or_default();
-                let is_whole = self.add_outbox(after, &Noted::default(), &mut waiting).await?;
+                let is_whole = self.add_outbox(0, after, &Noted::default(), &mut waiting).await?;
                 Ok(is_whole.then_some(waiting))
             }
             Log::Kafka(log) => {
                 let noted = log.noted().await?;
-                if !self.add_outbox(noted.whole(), &noted, &mut waiting).await? {
+                let alone: Vec<i64> = noted.pending().collect();
+                self.add_alone(&alone, &mut waiting).await?;
+                let read = i64::try_from(alone.len()).unwrap_or(i64::MAX);
+                if !self.add_outbox(read, noted.up_to(), &noted, &mut waiting).await? {
                     return Ok(None);
                 }
                 // What is noted is in the log by now.
@@ -48,11 +53,24 @@ impl Comparison<'_> {
         }
     }
 
-    /// Adds the events of the outbox behind a number that are not noted as relayed; false where there are too many.
-    async fn add_outbox(&self, after: Offset, noted: &Noted, waiting: &mut Waiting) -> Result<bool> {
+    /// Adds the events of the outbox that have these numbers.
+    async fn add_alone(&self, numbers: &[i64], waiting: &mut Waiting) -> Result<()> {
+        for part in numbers.chunks(STATEMENT_ROWS_MAX) {
+            let marks = vec!["?"; part.len()].join(", ");
+            let sql = format!("SELECT seq, event_type, aggregate_id FROM outbox WHERE seq IN ({marks})");
+            let args = part.iter().copied().map(Value::from).collect();
+            let mut tx = self.db.glance().await?;
+            let rows = tx.conn().fetch("looking for events that wait", sql, args).await?;
+            rows.iter().for_each(|row| self.add(row, waiting));
+        }
+        Ok(())
+    }
+
+    /// Adds the events of the outbox behind a number that are not noted as relayed; false where there are too many,
+    /// with those that were `read` before.
+    async fn add_outbox(&self, mut read: i64, mut after: Offset, noted: &Noted, waiting: &mut Waiting) -> Result<bool> {
         let head = self.log.extent().await?.head;
         let sql = "SELECT seq, event_type, aggregate_id FROM outbox WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?";
-        let (mut after, mut read) = (after, 0);
         loop {
             let rows = {
                 let mut tx = self.db.glance().await?;
@@ -61,18 +79,23 @@ impl Comparison<'_> {
             };
             let Some(last) = rows.last() else { return Ok(true) };
             after = Offset(last.int(0)?);
-            read += RECONCILE_PAGE_ROWS;
+            read += i64::try_from(rows.len()).unwrap_or(i64::MAX);
             if read > RECONCILE_WAITING_MAX {
                 return Ok(false);
             }
-            for row in rows {
-                if !noted.has(row.int(0)?)
-                    && let Some((event_type, aggregate)) = texts(&row)
-                    && self.event_types.contains(&event_type.as_str())
-                {
-                    waiting.0.insert((event_type, aggregate));
+            for row in &rows {
+                if !noted.has(row.int(0)?) {
+                    self.add(row, waiting);
                 }
             }
+        }
+    }
+
+    fn add(&self, row: &Row, waiting: &mut Waiting) {
+        if let Some((event_type, aggregate)) = texts(row)
+            && self.event_types.contains(&event_type.as_str())
+        {
+            waiting.0.insert((event_type, aggregate));
         }
     }
 

@@ -25,6 +25,8 @@ pub use reader::CounterReader;
 
 pub(super) use recount::recount;
 pub(super) use seed::seed;
+#[cfg(test)]
+pub(super) use store::select_stored_after;
 pub(super) use store::{Stored, raise_changes, read_stored, read_stored_after};
 
 use super::generation::Of;

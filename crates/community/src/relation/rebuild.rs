@@ -19,7 +19,10 @@ use super::{
     counters,
     verify::{Report, compare_generation, look_again, verify_generation},
 };
-use crate::{UserId, limits::REBUILD_LOOKS_MAX};
+use crate::{
+    UserId,
+    limits::{REBUILD_LOOKS_MAX, VERIFY_STEP_ROWS},
+};
 
 /// The generations of mirror and counters.
 #[derive(Clone, Copy, Debug)]
@@ -91,9 +94,14 @@ impl Generations for RelationGenerations {
     }
 
     async fn facts(&self, mut conn: Conn<'_>) -> Result<Option<u64>> {
-        let sql = "SELECT (SELECT COUNT(*) FROM following) + (SELECT COUNT(*) FROM account)";
-        let row = conn.fetch_optional("counting facts", sql, Vec::new()).await?;
-        row.map(|row| row.int(0)).transpose().map(|rows| rows.and_then(|rows| u64::try_from(rows).ok()))
+        let mut rows = 0;
+        for table in ["following", "account"] {
+            let mut after = i64::MIN;
+            while let Some((step, last)) = step(&mut conn, table, after, VERIFY_STEP_ROWS).await? {
+                (rows, after) = (rows + step, last);
+            }
+        }
+        Ok(Some(rows))
     }
 
     async fn seed(
@@ -165,17 +173,25 @@ fn told(report: &Report) -> String {
 
 /// Copies the facts after a row of theirs; answers how many, and the last of them.
 async fn copy_pairs(conn: &mut Conn<'_>, generation: Generation, after: i64, limit: i64) -> Result<Option<(u64, i64)>> {
-    let doing = "copying facts";
-    let sql = "SELECT COUNT(*), MAX(id) FROM (SELECT id FROM following WHERE id > ? ORDER BY id LIMIT ?) AS chunk";
-    let row = conn.fetch_optional(doing, sql, vec![after.into(), limit.into()]).await?;
-    let Some(row) = row else { return Ok(None) };
-    let (rows, Some(last)) = (row.int(0)?, row.int_or_null(1)?) else { return Ok(None) };
+    let Some((rows, last)) = step(conn, "following", after, limit).await? else { return Ok(None) };
     let sql = "INSERT INTO follower \
                (generation, to_user_id, from_user_id, rel_status, version, created_at, updated_at) \
                SELECT ?, to_user_id, from_user_id, rel_status, version, created_at, updated_at \
                FROM following WHERE id > ? AND id <= ? ORDER BY to_user_id, from_user_id";
-    conn.execute(doing, sql, vec![generation.0.into(), after.into(), last.into()]).await?;
-    Ok(Some((u64::try_from(rows).unwrap_or(0), last)))
+    conn.execute("copying facts", sql, vec![generation.0.into(), after.into(), last.into()]).await?;
+    Ok(Some((rows, last)))
+}
+
+/// How many of the `limit` rows after one of them there are, and the last of them.
+async fn step(conn: &mut Conn<'_>, table: &'static str, after: i64, limit: i64) -> Result<Option<(u64, i64)>> {
+    let row = conn.fetch_optional("counting facts", select_step(table), vec![after.into(), limit.into()]).await?;
+    let Some(row) = row else { return Ok(None) };
+    let rows = u64::try_from(row.int(0)?).unwrap_or_default();
+    Ok(row.int_or_null(1)?.map(|last| (rows, last)))
+}
+
+pub(super) fn select_step(table: &str) -> String {
+    format!("SELECT COUNT(*), MAX(id) FROM (SELECT id FROM {table} WHERE id > ? ORDER BY id LIMIT ?) AS step")
 }
 
 /// Counts for the users after one of them; answers for how many, and the last of them.

@@ -11,14 +11,19 @@
 //! its fact is a suspect: when all that was on its way has been applied, [`compare_again`] looks at it
 //! alone, and if its fact has not changed since, the mirror must be at it.
 //!
+//! However many rows there are, each statement reads some [`crate::limits::VERIFY_STEP_ROWS`] of them, by the primary
+//! key: servers give up what takes too long.
+//!
 //! Memory: some 50 bytes for each pair with pending events; where counters are compared with facts and not with the
 //! mirror, for each user in the graph as well.
 
+mod active;
 pub(super) mod counters;
 pub(super) mod pairs;
 pub(super) mod pending;
 mod report;
 pub(super) mod shards;
+pub(super) mod stretches;
 pub(super) mod suspects;
 pub(super) mod users;
 

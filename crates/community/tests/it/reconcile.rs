@@ -3,6 +3,7 @@
 mod cache;
 mod damage;
 mod load;
+mod many;
 mod repair;
 mod show;
 

@@ -42,10 +42,14 @@ impl Noted {
         (number <= self.up_to && !self.pending.contains(&number)) || self.seen.as_ref().is_some_and(is_seen)
     }
 
-    /// The number up to which all are there.
-    pub(crate) fn whole(&self) -> Offset {
-        let noted = self.pending.first().map_or(self.up_to, |first| first - 1);
-        Offset(self.seen.as_ref().map_or(0, whole).max(noted))
+    /// The number up to which all are there, but for those that are [`Noted::pending`].
+    pub(crate) fn up_to(&self) -> Offset {
+        Offset(self.seen.as_ref().map_or(0, whole).max(self.up_to))
+    }
+
+    /// The numbers up to that one that are not there: polling relays have yet to send them.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = i64> {
+        self.pending.iter().copied()
     }
 }
 

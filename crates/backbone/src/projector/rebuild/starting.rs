@@ -52,8 +52,9 @@ impl Rebuilds {
         actor: &Actor,
         key: Option<&IdempotencyKey>,
     ) -> Result<Result<Rebuild, Refusal>> {
-        // The log is asked before anybody who writes has to wait.
+        // The log is asked before anybody who writes has to wait, and the audit is read.
         let possible = self.look_over(projector, start).await?;
+        let report = self.discards(projector, &start.wish).await?;
         let mut tx = self.db.write(Durability::Full).await?;
         if let Some(answered) = once::answered(&mut tx.conn(), key).await? {
             return tx.rollback().await.map(|()| answered);
@@ -65,7 +66,7 @@ impl Rebuilds {
         if let Err(refusal) = free {
             return once::refused(tx, key, refusal, self.clock.now()).await;
         }
-        let rebuild = self.prepare(&mut tx.conn(), projector, start).await?;
+        let rebuild = self.prepare(&mut tx.conn(), projector, start, report).await?;
         store::insert(&mut tx.conn(), &rebuild).await?;
         self.note(&mut tx.conn(), "rebuild.start", &rebuild, actor).await?;
         once::done(tx, key, &rebuild, rebuild.started_at).await?;
@@ -79,21 +80,18 @@ impl Rebuilds {
     pub async fn would_start(&self, projector: &str, start: Start) -> Result<Rebuild> {
         let refused = |refusal| refused(projector, refusal);
         self.look_over(projector, &start).await?.map_err(refused)?;
+        let report = self.discards(projector, &start.wish).await?;
         let mut tx = self.db.write(Durability::Rebuildable).await?;
         free(&mut tx.conn(), projector).await?.map_err(refused)?;
-        let rebuild = self.prepare(&mut tx.conn(), projector, &start).await?;
+        let rebuild = self.prepare(&mut tx.conn(), projector, &start, report).await?;
         tx.rollback().await?;
         Ok(rebuild)
     }
 
-    async fn prepare(&self, conn: &mut Conn<'_>, projector: &str, start: &Start) -> Result<Rebuild> {
+    async fn prepare(&self, conn: &mut Conn<'_>, projector: &str, start: &Start, report: String) -> Result<Rebuild> {
         let generation = match start.wish.in_place {
             true => keep_live(conn, projector).await?,
             false => next_generation(conn, projector).await?,
-        };
-        let report = match start.wish.source {
-            Source::Facts => String::new(),
-            _ => discards(conn, projector).await?,
         };
         let now = self.clock.now();
         Ok(Rebuild {
@@ -172,6 +170,28 @@ impl Rebuilds {
         }
         Ok(Ok(()))
     }
+
+    /// What is to be known of events that an operator discarded before the log is applied again: they are in it.
+    async fn discards(&self, projector: &str, wish: &Wish) -> Result<String> {
+        if wish.source == Source::Facts {
+            return Ok(String::new());
+        }
+        let sql = "SELECT COUNT(*) FROM audit WHERE action = 'parking.discard' \
+                   AND (projector = ? OR INSTR(projector, ?) = 1)";
+        // Those of its later generations too.
+        let args = vec![projector.into(), format!("{projector}@").into()];
+        let mut tx = self.db.glance().await?;
+        let row = tx.conn().fetch_optional("counting discarded events", sql, args).await?;
+        Ok(match row.map_or(Ok(0), |row| row.int(0))? {
+            0 => String::new(),
+            1 => "1 event that an operator discarded is applied again where the log still has it, or fails again"
+                .to_owned(),
+            count => format!(
+                "{count} events that an operator discarded are applied again where the log still has them, or fail \
+                 again"
+            ),
+        })
+    }
 }
 
 /// Whether no other one is under way, nor will be before the transaction ends.
@@ -183,24 +203,6 @@ async fn free(conn: &mut Conn<'_>, projector: &str) -> Result<Result<(), Refusal
     Ok(match store::find_to_write(conn, projector).await? {
         Some(before) if !before.state.is_finished() => Err(Refusal::UnderWay(before.state)),
         _ => Ok(()),
-    })
-}
-
-/// What is to be known of events that an operator discarded before the log is applied again: they are in it.
-async fn discards(conn: &mut Conn<'_>, projector: &str) -> Result<String> {
-    let sql =
-        "SELECT COUNT(*) FROM audit WHERE action = 'parking.discard' AND (projector = ? OR INSTR(projector, ?) = 1)";
-    // Those of its later generations too.
-    let args = vec![projector.into(), format!("{projector}@").into()];
-    let row = conn.fetch_optional("counting discarded events", sql, args).await?;
-    Ok(match row.map_or(Ok(0), |row| row.int(0))? {
-        0 => String::new(),
-        1 => {
-            "1 event that an operator discarded is applied again where the log still has it, or fails again".to_owned()
-        }
-        count => format!(
-            "{count} events that an operator discarded are applied again where the log still has them, or fail again"
-        ),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The outbox and the log: what is missing, doubled or foreign is found, and what is on its way is not.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tidings_backbone::{
     Clock, Durability, outbox,
@@ -8,7 +8,10 @@ use tidings_backbone::{
 };
 use tidings_testkit::{database::Engine, on_every_server};
 
-use super::site::{Site, actor, options};
+use super::{
+    site::{Site, actor, options},
+    waiting::waiting,
+};
 
 on_every_server!(
     what_is_not_relayed_is_on_its_way_until_it_is_late,
@@ -81,6 +84,9 @@ async fn what_polling_relays_have_not_sent_is_named_exactly(engine: Engine) {
     let run = reconciler.run_now(None, &actor()).await.unwrap();
     let relay = check(&run, "relay");
     assert_eq!((kinds(relay), relay.lagging), (vec![("event not relayed", 1)], 3), "{run:?}");
+    let light = site.world.rows("SELECT aggregate_id, seq FROM outbox WHERE seq = 5").await.remove(0).0;
+    let names = ["key 0", "key 1", "key 2"].map(str::to_owned).into_iter().chain([light]);
+    assert_eq!(waiting(&site).await, names.collect::<BTreeSet<_>>());
     let late = site.world.rows("SELECT LOWER(HEX(event_id)), seq FROM outbox WHERE seq = 5").await.remove(0).0;
     assert_eq!(relay.examples[0].subject.replace('-', ""), format!("event {late}"));
     let found = check(&run, "log");

@@ -184,6 +184,9 @@ async fn few_differences_are_repaired_at_once_and_many_wait_for_an_operator(engi
     running.settle().await;
     let asked = reconciler.run_now(None, &actor()).await.unwrap();
     assert_eq!((asked.differences, asked.repair.state), (1, RepairState::Possible), "{asked:?}");
+    // Of what runs before it found nothing is kept, since nobody may repair it.
+    let kept = site.world.rows("SELECT subject, run FROM reconciliation_difference").await;
+    assert_eq!(kept.iter().map(|(_, run)| *run).collect::<Vec<_>>(), [asked.seq], "{kept:?}");
     running.stop().await;
     if let Some(relay) = relay {
         relay.stop().await;

@@ -10,7 +10,7 @@ use crate::kafka::eventually;
 
 on_every_engine!(what_waits_is_told_whoever_stands_still);
 
-async fn waiting(site: &Site) -> BTreeSet<String> {
+pub(super) async fn waiting(site: &Site) -> BTreeSet<String> {
     let (db, log, generation) = (&site.world.db, &site.world.log, Generation::FIRST);
     let patience = Duration::ZERO;
     let comparison = Comparison { db, log, generation, identity: NAME, event_types: &[TURNED], patience };

@@ -87,14 +87,8 @@ pub(in crate::relation) async fn read_stored_after(
     limit: i64,
 ) -> Result<Vec<(UserId, Stored)>> {
     let engine = conn.engine();
-    let columns = match engine {
-        Engine::Sqlite => "user_id, slots, checksum, changes",
-        Engine::Mysql | Engine::Mariadb => COLUMNS,
-    };
-    let sql =
-        format!("SELECT {columns} FROM user_counter WHERE generation = ? AND user_id > ? ORDER BY user_id LIMIT ?");
     let args = vec![generation.0.into(), after.map_or(-1, UserId::get).into(), limit.into()];
-    let rows = conn.fetch("reading counters", sql, args).await?;
+    let rows = conn.fetch("reading counters", select_stored_after(engine), args).await?;
     rows.iter()
         .map(|row| match engine {
             Engine::Sqlite => {
@@ -104,6 +98,14 @@ pub(in crate::relation) async fn read_stored_after(
             Engine::Mysql | Engine::Mariadb => read_row(row),
         })
         .collect()
+}
+
+pub(in crate::relation) fn select_stored_after(engine: Engine) -> String {
+    let columns = match engine {
+        Engine::Sqlite => "user_id, slots, checksum, changes",
+        Engine::Mysql | Engine::Mariadb => COLUMNS,
+    };
+    format!("SELECT {columns} FROM user_counter WHERE generation = ? AND user_id > ? ORDER BY user_id LIMIT ?")
 }
 
 /// Reads a row whose counters have columns of their own; numbers out of range are malformed.

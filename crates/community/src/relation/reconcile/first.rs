@@ -36,6 +36,8 @@ pub(super) struct First {
     pub(super) users: u64,
     /// What is no user's, in the mirror and among the counters: nothing on its way makes it right.
     pub(super) nobodies: Vec<(Kind, Difference)>,
+    /// More such rows of the mirror.
+    pub(super) nobodies_beyond: u64,
 }
 
 impl First {
@@ -53,7 +55,8 @@ impl First {
         let pairs = suspects.pairs();
         let users: BTreeSet<UserId> =
             of_users.examples.iter().filter_map(|example| example.subject.parse().ok()).collect();
-        let nobodies_of_users = of_users.differences.get(&Kind::CounterOfNobody).copied().unwrap_or_default();
+        let number = |report: &Report, kind: Kind| report.differences.get(&kind).copied().unwrap_or_default();
+        let nobodies_of_users = number(&of_users, Kind::CounterOfNobody);
         Ok(Self {
             sums,
             pairs_beyond: suspects.number() - pairs.len() as u64,
@@ -61,6 +64,7 @@ impl First {
             suspects_beyond: (of_users.total() - nobodies_of_users).saturating_sub(users.len() as u64),
             suspects: users,
             users: of_users.users,
+            nobodies_beyond: number(&of_pairs, Kind::MirrorOfNobody) - of_pairs.examples.len() as u64,
             nobodies: nobodies(of_pairs).chain(nobodies(of_users)).collect(),
         })
     }

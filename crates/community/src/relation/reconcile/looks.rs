@@ -10,13 +10,18 @@ use tidings_backbone::{
 };
 
 use super::{
+    cache::Doubtful,
     first::First,
     look::{Look, Waits, Wrong},
 };
-use crate::{UserId, limits::RECONCILE_LOOKS_MAX, relation::facts::state::keep_turn};
+use crate::{
+    UserId,
+    limits::RECONCILE_LOOKS_MAX,
+    relation::{facts::state::keep_turn, verify::Kind},
+};
 
-/// The mirror, the counters, and the users of whom either is not known to be right.
-pub(super) async fn compare(comparison: &Comparison<'_>) -> Result<(Compared, Compared, BTreeSet<UserId>)> {
+/// The mirror, the counters, and those of whom either is not known to be right.
+pub(super) async fn compare(comparison: &Comparison<'_>) -> Result<(Compared, Compared, Doubtful)> {
     let first = First::look(comparison).await?;
     let rest = if first.is_clean() { Rest::Reached(Look::default()) } else { look_again(comparison, &first).await? };
     let mut mirror = Compared {
@@ -29,12 +34,8 @@ pub(super) async fn compare(comparison: &Comparison<'_>) -> Result<(Compared, Co
     let mut of_counters =
         Compared { rows: first.users, lagging: first.suspects_beyond, ..Compared::of("relation.counters") };
     let doubtful = match rest {
-        Rest::Reached(look) | Rest::Behind(look) if first.pairs_beyond > 0 => {
-            tell_pairs_alone(&mut mirror, &mut of_counters, look);
-            first.all_users()
-        }
-        Rest::Reached(look) => tell(&mut mirror, &mut of_counters, look, None),
-        Rest::Behind(look) => tell(&mut mirror, &mut of_counters, look, Some(BEHIND)),
+        Rest::Reached(look) => tell(&mut mirror, &mut of_counters, &first, look, None),
+        Rest::Behind(look) => tell(&mut mirror, &mut of_counters, &first, look, Some(BEHIND)),
         Rest::Unknown(why) => {
             mirror.lagging += first.pairs.len() as u64;
             of_counters.lagging += first.suspects.len() as u64;
@@ -42,9 +43,17 @@ pub(super) async fn compare(comparison: &Comparison<'_>) -> Result<(Compared, Co
             first.all_users()
         }
     };
+    // Those beyond are not known by name.
+    let doubtful = match first.pairs_beyond + first.suspects_beyond {
+        0 => Doubtful::Users(doubtful),
+        _ => Doubtful::Everybody,
+    };
     for (kind, difference) in first.nobodies {
         let compared = if kind.is_of_counters() { &mut of_counters } else { &mut mirror };
         compared.push_unrepairable(kind.text(), || difference);
+    }
+    if first.nobodies_beyond > 0 {
+        *mirror.kinds.entry(Kind::MirrorOfNobody.text()).or_default() += first.nobodies_beyond;
     }
     for compared in [&mut mirror, &mut of_counters] {
         if !compared.unrepairable.is_empty() {
@@ -124,10 +133,24 @@ async fn wait_for_commits(db: &Db, look: &Look) -> Result<()> {
 }
 
 /// Tells what a look has found; answers of whom not all is known to be right.
-fn tell(mirror: &mut Compared, of_counters: &mut Compared, look: Look, why: Option<&str>) -> BTreeSet<UserId> {
+///
+/// Where it did not have all pairs in view, counters may well agree with rows that the mirror lacks beside those that
+/// were seen, so none is called wrong.
+fn tell(
+    mirror: &mut Compared,
+    of_counters: &mut Compared,
+    first: &First,
+    mut look: Look,
+    why: Option<&str>,
+) -> BTreeSet<UserId> {
     let doubtful = look.doubtful();
     mirror.lagging += look.parked + look.unsure_pairs.len() as u64;
     of_counters.lagging += look.waiting + look.unsure_users.len() as u64;
+    if first.pairs_beyond > 0 {
+        of_counters.lagging += look.wrong_users.len() as u64;
+        look.wrong_users.clear();
+        note_lagging(of_counters, TOO_MANY_PAIRS);
+    }
     for (compared, unsure, wrong) in
         [(mirror, look.unsure_pairs.len(), look.wrong_pairs), (of_counters, look.unsure_users.len(), look.wrong_users)]
     {
@@ -142,15 +165,6 @@ fn tell(mirror: &mut Compared, of_counters: &mut Compared, look: Look, why: Opti
         }
     }
     doubtful
-}
-
-/// Tells what a look has found where it did not have all pairs in view: counters agree with the rows of the mirror that
-/// are missing beside those that were seen, so none is called wrong.
-fn tell_pairs_alone(mirror: &mut Compared, of_counters: &mut Compared, mut look: Look) {
-    of_counters.lagging += look.wrong_users.len() as u64;
-    look.wrong_users.clear();
-    tell(mirror, of_counters, look, None);
-    note_lagging(of_counters, TOO_MANY_PAIRS);
 }
 
 fn note_lagging(compared: &mut Compared, why: &str) {

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use tidings_backbone::{Conn, Result, db::Value, projector::Generation};
+use tidings_backbone::{Conn, Result, projector::Generation};
 
 use super::{
     Report,
+    active::{Side, count_active},
     pending::Pending,
+    stretches::Table,
     users::{Tallies, compare_counters, report_nobodies},
 };
 use crate::{
@@ -43,11 +45,9 @@ pub(in crate::relation) async fn compare_with_mirror(
     for group in groups(&sums, accounts(conn).await? / SHARDS as u64) {
         let is_wanted = |user: UserId| group.contains(&shard(user));
         let mut tallies = Tallies::new();
-        count(conn, generation, |user, followings, followers| {
+        count_active(conn, Table::Mirror(generation), &Side::BOTH, |side, user, number| {
             if is_wanted(user) {
-                let tally = tallies.entry(user).or_default();
-                tally.followings += followings;
-                tally.followers += followers;
+                tallies.entry(user).or_default().add(side, number);
             }
         })
         .await?;
@@ -60,10 +60,13 @@ pub(in crate::relation) async fn compare_with_mirror(
 /// The sums of all shards, and how many rows of counters there are.
 async fn sum(conn: &mut Conn<'_>, generation: Generation) -> Result<(Vec<Sum>, u64)> {
     let mut sums = vec![Sum::default(); SHARDS];
-    count(conn, generation, |user, followings, followers| {
+    count_active(conn, Table::Mirror(generation), &Side::BOTH, |side, user, number| {
         let sum = &mut sums[shard(user)];
-        sum.followings = sum.followings.wrapping_add(weighed(user, followings));
-        sum.followers = sum.followers.wrapping_add(weighed(user, followers));
+        let sum = match side {
+            Side::Follower => &mut sum.followings,
+            Side::Followed => &mut sum.followers,
+        };
+        *sum = sum.wrapping_add(weighed(user, number));
     })
     .await?;
     let (mut after, mut rows) = (None, 0);
@@ -82,31 +85,6 @@ async fn sum(conn: &mut Conn<'_>, generation: Generation) -> Result<(Vec<Sum>, u
                 _ => sum.is_strange = true,
             }
         }
-    }
-}
-
-/// Hands over what the mirror counts, a step of owners of lists at a time: each user several times, with parts of it.
-async fn count(conn: &mut Conn<'_>, generation: Generation, mut each: impl FnMut(UserId, i64, i64)) -> Result<()> {
-    let of: Value = generation.0.into();
-    let doing = "counting lists of the mirror";
-    let owners = "SELECT to_user_id, COUNT(*) FROM follower WHERE generation = ? AND rel_status = 1 AND to_user_id > ? \
-                  AND from_user_id >= 0 GROUP BY to_user_id ORDER BY to_user_id LIMIT ?";
-    // The mirror is sorted by who is followed, so who follows is counted among the same rows.
-    let followed = "SELECT from_user_id, COUNT(*) FROM follower \
-                    WHERE generation = ? AND to_user_id > ? AND to_user_id <= ? AND rel_status = 1 \
-                    AND from_user_id >= 0 GROUP BY from_user_id";
-    let mut after = -1;
-    loop {
-        let rows = conn.fetch(doing, owners, vec![of.clone(), after.into(), VERIFY_STEP_ROWS.into()]).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        let last = last.int(0)?;
-        for row in &rows {
-            each(UserId::read(row, 0, "follower")?, 0, row.int(1)?);
-        }
-        for row in conn.fetch(doing, followed, vec![of.clone(), after.into(), last.into()]).await? {
-            each(UserId::read(&row, 0, "follower")?, row.int(1)?, 0);
-        }
-        after = last;
     }
 }
 

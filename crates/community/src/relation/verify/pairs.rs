@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use tidings_backbone::{
     Conn, Error, Result,
-    db::{Row, Value},
+    db::{Engine, Row},
     projector::Generation,
 };
 use tidings_event::Timestamp;
@@ -16,26 +16,36 @@ use super::{
     Kind, Report,
     pending::{Pending, PendingPair},
     shards::Shards,
+    stretches::{Stretch, Stretches, Table},
     suspects::Suspects,
 };
 use crate::{
     Pair, UserId,
-    limits::{VERIFY_STEP_ROWS, VERIFY_SUSPECTS_MAX},
+    limits::VERIFY_SUSPECTS_MAX,
     relation::{
         generation::Of,
         mirror::{self, Mirrored},
     },
 };
 
-fn select_unlike(within: &str) -> String {
-    format!(
-        "SELECT f.from_user_id, f.to_user_id, f.rel_status, f.version, f.created_at, f.updated_at, \
-                m.rel_status, m.version, m.created_at, m.updated_at \
-         FROM following f \
-         LEFT JOIN follower m ON m.generation = ? AND m.to_user_id = f.to_user_id AND m.from_user_id = f.from_user_id \
-         WHERE f.id > ? AND f.id <= ? AND (m.version IS NULL OR m.version <> f.version \
-               OR m.rel_status <> f.rel_status OR m.created_at <> f.created_at OR m.updated_at <> f.updated_at) {within}"
-    )
+/// Facts whose mirror row is not their image. The generation is the first argument.
+pub(super) fn select_unlike(stretch: &Stretch, engine: Engine, within: &str) -> String {
+    let columns = "r.from_user_id, r.to_user_id, r.rel_status, r.version, r.created_at, r.updated_at, \
+                   m.rel_status, m.version, m.created_at, m.updated_at";
+    let by_key = engine.by_primary_key();
+    let joined = format!(
+        "LEFT JOIN follower m {by_key} ON m.generation = ? AND m.to_user_id = r.to_user_id \
+         AND m.from_user_id = r.from_user_id"
+    );
+    let unlike = "AND (m.version IS NULL OR m.version <> r.version OR m.rel_status <> r.rel_status \
+                  OR m.created_at <> r.created_at OR m.updated_at <> r.updated_at)";
+    stretch.select(engine, columns, &joined, &format!("{unlike} {within}"))
+}
+
+/// Mirror rows whose pair has no fact.
+pub(super) fn select_extra(stretch: &Stretch, engine: Engine, within: &str) -> String {
+    let joined = "LEFT JOIN following f ON f.from_user_id = r.from_user_id AND f.to_user_id = r.to_user_id";
+    stretch.select(engine, "r.from_user_id, r.to_user_id", joined, &format!("AND f.id IS NULL {within}"))
 }
 
 /// Compares the facts of `shards` with their mirror rows, and those mirror rows with their facts. What differs goes to
@@ -48,21 +58,17 @@ pub(in crate::relation) async fn compare(
     report: &mut Report,
     mut suspects: Option<&mut Suspects>,
 ) -> Result<()> {
-    let of: Value = generation.0.into();
-    let within = shards.within("to_user_id");
-    // Nothing is excluded where nothing is named: `1 = 1` begins the conditions.
-    let sql = format!("SELECT COUNT(*) FROM following WHERE 1 = 1 {within}");
-    report.facts = count(conn, sql, shards.args()).await?;
-    let sql = format!("SELECT COUNT(*) FROM follower WHERE generation = ? {within}");
-    report.mirror_rows = count(conn, sql, [vec![of.clone()], shards.args()].concat()).await?;
-    let last = count(conn, "SELECT COALESCE(MAX(id), 0) FROM following".to_owned(), Vec::new()).await?;
-    let last = i64::try_from(last).unwrap_or(i64::MAX);
+    let mut mirror = Stretches::of(Table::Mirror(generation));
+    while let Some(stretch) = mirror.next(conn).await? {
+        report.mirror_rows += count(conn, &stretch, shards).await?;
+    }
     let mut judged = HashSet::new();
     let mut without_row = 0;
-    for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
-        let args = vec![of.clone(), start.into(), (start + VERIFY_STEP_ROWS).into()];
-        let args = [args, shards.args()].concat();
-        let sql = select_unlike(&shards.within("f.to_user_id"));
+    let mut facts = Stretches::of(Table::Facts);
+    while let Some(stretch) = facts.next(conn).await? {
+        report.facts += count(conn, &stretch, shards).await?;
+        let sql = select_unlike(&stretch, conn.engine(), &shards.within("r.to_user_id"));
+        let args = [vec![generation.0.into()], stretch.args(), shards.args()].concat();
         for row in conn.fetch("comparing facts with the mirror", sql, args).await? {
             let (pair, fact, found) = read(&row)?;
             without_row += u64::from(found.is_none());
@@ -77,23 +83,26 @@ pub(in crate::relation) async fn compare(
         }
     }
     let extra = report.mirror_rows.saturating_sub(report.facts - without_row);
+    if suspects.is_none() {
+        judge_unchanged(conn, generation, pending, &judged, report).await?;
+    }
+    let extra = find_extra(conn, generation, shards, extra).await?;
     match suspects {
         Some(suspects) => {
             pending.iter().map(|(pair, _)| pair).filter(|pair| !judged.contains(pair)).for_each(|p| suspects.add(p));
-            let found = find_extra(conn, generation, shards, extra).await?;
-            suspects.add_beyond(extra.saturating_sub((found.pairs.len() + found.nobodies.len()) as u64));
-            found.pairs.into_iter().for_each(|pair| suspects.add(pair));
-            // Whatever is on its way, nothing makes these right.
-            report_nobodies(&found.nobodies, report);
+            suspects.add_beyond(extra.pairs_beyond);
+            extra.pairs.into_iter().for_each(|pair| suspects.add(pair));
         }
         None => {
-            judge_unchanged(conn, generation, pending, &judged, report).await?;
-            let found = find_extra(conn, generation, shards, extra).await?;
-            found.pairs.iter().for_each(|pair| report.add(Kind::MirrorExtra, pair, "no row", "a row"));
-            report_nobodies(&found.nobodies, report);
-            report.count(Kind::MirrorExtra, extra.saturating_sub((found.pairs.len() + found.nobodies.len()) as u64));
+            extra.pairs.iter().for_each(|pair| report.add(Kind::MirrorExtra, pair, "no row", "a row"));
+            report.count(Kind::MirrorExtra, extra.pairs_beyond);
         }
     }
+    // Whatever is on its way, nothing makes these right.
+    for (from, to) in extra.nobodies {
+        report.add(Kind::MirrorOfNobody, format_args!("{from}:{to}"), "no row", "a row");
+    }
+    report.count(Kind::MirrorOfNobody, extra.nobodies_beyond);
     Ok(())
 }
 
@@ -181,48 +190,48 @@ fn compare_row(
     }
 }
 
-/// Mirror rows whose pair has no fact.
+async fn count(conn: &mut Conn<'_>, stretch: &Stretch, shards: &Shards) -> Result<u64> {
+    let sql = stretch.select(conn.engine(), "COUNT(*)", "", &shards.within("r.to_user_id"));
+    let row = conn.fetch_optional("counting rows", sql, [stretch.args(), shards.args()].concat()).await?;
+    let number = row.map_or(Ok(0), |row| row.int(0))?;
+    u64::try_from(number).map_err(|_| Error::Invariant { message: format!("a count is {number}") })
+}
+
+/// Mirror rows whose pair has no fact: at most [`VERIFY_SUSPECTS_MAX`] pairs, and as many whose ids are no users', as
+/// they are; and how many more of each.
 #[derive(Default)]
 struct Extra {
     pairs: Vec<Pair>,
-    /// Those whose ids are no users', as they are.
+    pairs_beyond: u64,
     nobodies: Vec<(i64, i64)>,
+    nobodies_beyond: u64,
 }
 
-/// Finds mirror rows whose pair has no fact; their number is known from the counts.
-async fn find_extra(conn: &mut Conn<'_>, generation: Generation, shards: &Shards, number: u64) -> Result<Extra> {
-    let mut extra = Extra::default();
-    if number == 0 {
-        return Ok(extra);
-    }
-    let sql = format!(
-        "SELECT m.from_user_id, m.to_user_id FROM follower m \
-         LEFT JOIN following f ON f.from_user_id = m.from_user_id AND f.to_user_id = m.to_user_id \
-         WHERE m.generation = ? AND f.id IS NULL {} LIMIT ?",
-        shards.within("m.to_user_id")
-    );
-    let limit: Value = i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX).into();
-    let args = [vec![generation.0.into()], shards.args(), vec![limit]].concat();
-    for row in conn.fetch("looking for mirror rows without facts", sql, args).await? {
-        let (from, to) = (row.int(0)?, row.int(1)?);
+impl Extra {
+    fn add(&mut self, from: i64, to: i64) {
         match (UserId::try_from(from), UserId::try_from(to)) {
-            (Ok(from), Ok(to)) => extra.pairs.push(Pair { from, to }),
-            _ => extra.nobodies.push((from, to)),
+            (Ok(from), Ok(to)) if self.pairs.len() < VERIFY_SUSPECTS_MAX => self.pairs.push(Pair { from, to }),
+            (Ok(_), Ok(_)) => self.pairs_beyond += 1,
+            _ if self.nobodies.len() < VERIFY_SUSPECTS_MAX => self.nobodies.push((from, to)),
+            _ => self.nobodies_beyond += 1,
+        }
+    }
+}
+
+/// Finds the mirror rows whose pair has no fact, whose number is known from the counts.
+async fn find_extra(conn: &mut Conn<'_>, generation: Generation, shards: &Shards, number: u64) -> Result<Extra> {
+    let (mut extra, mut found) = (Extra::default(), 0);
+    let mut stretches = Stretches::of(Table::Mirror(generation));
+    while found < number {
+        let Some(stretch) = stretches.next(conn).await? else { break };
+        let sql = select_extra(&stretch, conn.engine(), &shards.within("r.to_user_id"));
+        let args = [stretch.args(), shards.args()].concat();
+        for row in conn.fetch("looking for mirror rows without facts", sql, args).await? {
+            extra.add(row.int(0)?, row.int(1)?);
+            found += 1;
         }
     }
     Ok(extra)
-}
-
-fn report_nobodies(nobodies: &[(i64, i64)], report: &mut Report) {
-    for (from, to) in nobodies {
-        report.add(Kind::MirrorOfNobody, format_args!("{from}:{to}"), "no row", "a row");
-    }
-}
-
-async fn count(conn: &mut Conn<'_>, sql: String, args: Vec<Value>) -> Result<u64> {
-    let row = conn.fetch_optional("counting rows", sql, args).await?;
-    let number = row.map_or(Ok(0), |row| row.int(0))?;
-    u64::try_from(number).map_err(|_| Error::Invariant { message: format!("a count is {number}") })
 }
 
 fn read(row: &Row) -> Result<(Pair, Mirrored, Option<Mirrored>)> {

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use tidings_backbone::{
     Conn, Result,
-    db::{Row, Value},
+    db::{Engine, Value},
     projector::Generation,
 };
+
+use super::stretches::{Stretch, Stretches, Table};
 
 /// How many there are.
 pub(in crate::relation) const SHARDS: i64 = 256;
@@ -63,8 +65,8 @@ pub(in crate::relation) struct Sums {
 
 /// Sums facts and mirror, in one snapshot.
 pub(in crate::relation) async fn sums(conn: &mut Conn<'_>, generation: Generation) -> Result<Sums> {
-    let facts = sum(conn, "following", "1 = 1", Vec::new()).await?;
-    let mirror = sum(conn, "follower", "generation = ?", vec![generation.0.into()]).await?;
+    let facts = sum(conn, Table::Facts).await?;
+    let mirror = sum(conn, Table::Mirror(generation)).await?;
     let all: BTreeMap<i64, Sum> = facts.iter().chain(&mirror).map(|(shard, sum)| (*shard, *sum)).collect();
     let differs = |shard: &i64| facts.get(shard) != mirror.get(shard);
     Ok(Sums {
@@ -74,15 +76,29 @@ pub(in crate::relation) async fn sums(conn: &mut Conn<'_>, generation: Generatio
     })
 }
 
+async fn sum(conn: &mut Conn<'_>, table: Table) -> Result<BTreeMap<i64, Sum>> {
+    let (mut sums, mut stretches) = (BTreeMap::new(), Stretches::of(table));
+    while let Some(stretch) = stretches.next(conn).await? {
+        let sql = select_sums(&stretch, conn.engine());
+        for row in conn.fetch("summing shards", sql, stretch.args()).await? {
+            let sum: &mut Sum = sums.entry(row.int(0)?).or_default();
+            sum.rows += row.int(1)?;
+            sum.active += row.int(2)?;
+            sum.checksum = sum.checksum.wrapping_add(row.int(3)?);
+        }
+    }
+    Ok(sums)
+}
+
 /// A row's part of the checksum is the product of what tells the pair and what tells its state, so that what two
 /// rows have exchanged, or what one has too much and another too little, does not cancel out. Each number counts by
 /// its rests of two primes: those of one are the same for numbers that damage may well make of each other, such as 1
-/// and the greatest BIGINT. No product and no sum of 2^32 rows leaves a BIGINT: each factor is below 2^31.
-async fn sum(conn: &mut Conn<'_>, table: &str, of: &str, args: Vec<Value>) -> Result<BTreeMap<i64, Sum>> {
+/// and the greatest BIGINT. No product leaves a BIGINT, nor does the sum of a stretch: each factor is below 2^31.
+pub(super) fn select_sums(stretch: &Stretch, engine: Engine) -> String {
     let (prime, other) = (2_147_483_647_i64, 2_147_483_629_i64);
     let mixed = |terms: &[(&str, [i64; 2])]| {
         let term = |(column, by): &(&str, [i64; 2])| {
-            format!("({column} % {prime}) * {} + ({column} % {other}) * {}", by[0], by[1])
+            format!("(r.{column} % {prime}) * {} + (r.{column} % {other}) * {}", by[0], by[1])
         };
         let terms: Vec<String> = terms.iter().map(term).collect();
         format!("(({}) % {prime})", terms.join(" + "))
@@ -94,14 +110,9 @@ async fn sum(conn: &mut Conn<'_>, table: &str, of: &str, args: Vec<Value>) -> Re
         ("created_at", [12_582_917, 196_613]),
         ("updated_at", [6_291_469, 98_317]),
     ]);
-    let engine = conn.engine();
     let [active, checksum] =
-        ["SUM(rel_status <> 0)".to_owned(), format!("SUM((({pair} + 1) * ({state} + 1)) % {prime})")]
+        ["SUM(r.rel_status <> 0)".to_owned(), format!("SUM((({pair} + 1) * ({state} + 1)) % {prime})")]
             .map(|sum| engine.as_int(&sum));
-    let sql = format!(
-        "SELECT to_user_id % {SHARDS}, COUNT(*), {active}, {checksum} FROM {table} WHERE {of} \
-         GROUP BY to_user_id % {SHARDS}"
-    );
-    let read = |row: &Row| Ok((row.int(0)?, Sum { rows: row.int(1)?, active: row.int(2)?, checksum: row.int(3)? }));
-    conn.fetch("summing shards", sql, args).await?.iter().map(read).collect()
+    let shard = format!("r.to_user_id % {SHARDS}");
+    stretch.select(engine, &format!("{shard}, COUNT(*), {active}, {checksum}"), "", &format!("GROUP BY {shard}"))
 }

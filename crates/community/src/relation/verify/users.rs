@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use tidings_backbone::{Conn, Result, db::Row, projector::Generation};
+use tidings_backbone::{Conn, Result, projector::Generation};
 
-use super::{Kind, Report, pending::Pending};
+use super::{
+    Kind, Report,
+    active::{Side, count_active},
+    pending::Pending,
+    stretches::Table,
+};
 use crate::{
     UserId,
     limits::{VERIFY_STEP_ROWS, VERIFY_SUSPECTS_MAX},
@@ -15,8 +20,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// Facts, with pending events taken back.
-    pub(super) followings: i64,
-    pub(super) followers: i64,
+    followings: i64,
+    followers: i64,
     /// Lines of the follower list.
     follower_list: i64,
 }
@@ -31,62 +36,17 @@ pub(super) async fn compare(
     report: &mut Report,
 ) -> Result<()> {
     let mut tallies = Tallies::new();
-    let add_following = |tally: &mut Tally, number| tally.followings += number;
-    tally_lists(conn, ("following", "from_user_id"), None, add_following, &mut tallies).await?;
-    let add_line = |tally: &mut Tally, number| tally.follower_list += number;
-    tally_lists(conn, ("follower", "to_user_id"), Some(generation), add_line, &mut tallies).await?;
-    tally_followers(conn, &mut tallies).await?;
+    count_active(conn, Table::Facts, &Side::BOTH, |side, user, number| {
+        tallies.entry(user).or_default().add(side, number)
+    })
+    .await?;
+    let add_line = |_, user, number| tallies.entry(user).or_default().follower_list += number;
+    count_active(conn, Table::Mirror(generation), &[Side::Followed], add_line).await?;
     take_back(pending, &mut tallies);
     compare_lists(&tallies, pending, report);
     let (stored, without_row) = compare_counters(conn, generation, |_| true, tallies, pending, report).await?;
     report.users += stored + without_row;
     report_nobodies(conn, generation, report).await
-}
-
-/// Counts the active rows of each owner in the order of the table's list index, a step of owners
-/// at a time.
-async fn tally_lists(
-    conn: &mut Conn<'_>,
-    (table, owner): (&'static str, &'static str),
-    generation: Option<Generation>,
-    add: impl Fn(&mut Tally, i64),
-    tallies: &mut Tallies,
-) -> Result<()> {
-    let of = if generation.is_some() { "generation = ? AND" } else { "" };
-    let sql = format!(
-        "SELECT {owner}, COUNT(*) FROM {table} WHERE {of} rel_status = 1 AND {owner} > ? \
-         GROUP BY {owner} ORDER BY {owner} LIMIT ?"
-    );
-    let mut after = -1;
-    loop {
-        let of = generation.map(|generation| generation.0.into());
-        let args = of.into_iter().chain([after.into(), VERIFY_STEP_ROWS.into()]).collect();
-        let rows = conn.fetch("counting lists", sql.clone(), args).await?;
-        let Some(last) = rows.last() else { return Ok(()) };
-        after = last.int(0)?;
-        add_rows(&rows, &add, tallies)?;
-    }
-}
-
-/// Counts followers from facts, which have no index by who is followed: a step of rows at a time.
-async fn tally_followers(conn: &mut Conn<'_>, tallies: &mut Tallies) -> Result<()> {
-    let doing = "counting followers from facts";
-    let sql = "SELECT COALESCE(MAX(id), 0) FROM following";
-    let last = conn.fetch_optional(doing, sql, Vec::new()).await?.map_or(Ok(0), |row| row.int(0))?;
-    let sql = "SELECT to_user_id, COUNT(*) FROM following WHERE id > ? AND id <= ? AND rel_status = 1 \
-               GROUP BY to_user_id";
-    for start in (0..last).step_by(VERIFY_STEP_ROWS as usize) {
-        let rows = conn.fetch(doing, sql, vec![start.into(), (start + VERIFY_STEP_ROWS).into()]).await?;
-        add_rows(&rows, &|tally, number| tally.followers += number, tallies)?;
-    }
-    Ok(())
-}
-
-fn add_rows(rows: &[Row], add: &impl Fn(&mut Tally, i64), tallies: &mut Tallies) -> Result<()> {
-    for row in rows {
-        add(tallies.entry(UserId::read(row, 0, "following")?).or_default(), row.int(1)?);
-    }
-    Ok(())
 }
 
 /// Undoes what pending events changed, so that facts stand where the projection does.
@@ -144,11 +104,15 @@ fn compare_counter(user: UserId, stored: Option<Stored>, tally: Tally, report: &
     }
 }
 
+pub(super) const SELECT_NOBODIES: &str =
+    "SELECT user_id FROM user_counter WHERE generation = ? AND user_id < 0 ORDER BY user_id LIMIT ?";
+
 /// Rows of negative ids, which nobody counts.
 pub(super) async fn report_nobodies(conn: &mut Conn<'_>, generation: Generation, report: &mut Report) -> Result<()> {
-    let sql = "SELECT user_id FROM user_counter WHERE generation = ? AND user_id < 0 ORDER BY user_id LIMIT ?";
     let limit = i64::try_from(VERIFY_SUSPECTS_MAX).unwrap_or(i64::MAX);
-    for row in conn.fetch("looking for counters of nobody", sql, vec![generation.0.into(), limit.into()]).await? {
+    for row in
+        conn.fetch("looking for counters of nobody", SELECT_NOBODIES, vec![generation.0.into(), limit.into()]).await?
+    {
         report.add(Kind::CounterOfNobody, row.int(0)?, "no row", "a row");
     }
     Ok(())
@@ -195,6 +159,13 @@ impl Off {
 }
 
 impl Tally {
+    pub(super) fn add(&mut self, side: Side, number: i64) {
+        match side {
+            Side::Follower => self.followings += number,
+            Side::Followed => self.followers += number,
+        }
+    }
+
     /// What the slots of the counters must be. Posts, likes and favorites have no facts yet.
     fn slots(&self) -> [i64; 5] {
         [self.followings, self.followers, 0, 0, 0]

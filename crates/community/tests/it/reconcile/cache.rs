@@ -21,6 +21,7 @@ use crate::{
 on_every_engine!(
     what_is_kept_and_would_be_served_wrong_is_found_and_dropped,
     what_is_kept_of_a_user_whose_mirror_is_wrong_is_not_blamed,
+    a_row_of_no_user_keeps_no_check_from_being_made,
 );
 
 async fn world(engine: Engine) -> Option<(HotWorld, RelationReconciled)> {
@@ -82,4 +83,18 @@ async fn what_is_kept_of_a_user_whose_mirror_is_wrong_is_not_blamed(engine: Engi
     hot.decide(&[unfollow(5, 1)]).await;
     hot.drain().await;
     hot.check(1).await;
+}
+
+async fn a_row_of_no_user_keeps_no_check_from_being_made(engine: Engine) {
+    let Some((hot, reconciled)) = world(engine).await else { return };
+    hot.warm(1).await;
+    // By hand, so that the number of changes stays what it was, and the list is looked at.
+    hot.world.tamper("INSERT INTO follower VALUES (1, 1, -5, 1, 1, 1, 1)", vec![]).await;
+    let found = compare_by(&hot.world, &reconciled).await;
+    assert_eq!(found.kinds(), BTreeMap::from([("mirror row of no user", 1)]), "{:#?}", found.differences());
+    assert_eq!(found.of("relation.cache").rows, 1);
+    hot.decide(&[unfollow(5, 1)]).await;
+    hot.drain().await;
+    hot.warm(1).await;
+    assert_eq!(hot.followers(1, &Page::first(50)).await.unwrap().entries.len(), 7);
 }
