@@ -5,6 +5,9 @@ import { dialog } from "./dialog.js";
 import { h, once, say } from "./dom.js";
 import { alertPlace } from "./problem.js";
 
+// By these the action itself was refused; others, such as a session that is over, say nothing of what was asked before.
+const REFUSALS = [400, 404, 409, 422];
+
 /**
  * Opens the dialog of an action. `about`: what it does, as elements. `fields`: of fields.js. `wanted()`: what is
  * asked for by them. `preview(wanted, signal)`: what would be done, asked from the server, and as an `element`;
@@ -52,10 +55,11 @@ export function confirm({ title, about, fields = [], wanted = () => null, previe
       done?.(answer);
     } catch (error) {
       alert.put(error);
-      if (error instanceof Problem && error.status < 500) unheard = null;
+      if (error instanceof Problem && REFUSALS.includes(error.status)) unheard = null;
       if (error instanceof Unreachable) say("The server is not reachable.");
       // Whoever has left it meanwhile is told all the same: the request went out.
-      if (!isOpen && error.status !== 401) notDone(title, alert.element);
+      const outcome = error instanceof Unreachable ? "Not known to be done" : "Not done";
+      if (!isOpen && error.status !== 401) tell(`${outcome}: ${title}`, alert.element);
       // It would have done something else than was shown: so it is shown what, and asked again.
       if (isOpen && error instanceof Problem && [404, 409].includes(error.status)) await foresight?.again();
     }
@@ -84,10 +88,10 @@ function newKey() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function notDone(title, alert) {
+function tell(title, alert) {
   const close = h("button", { type: "button", class: "strong" }, "Close");
   const acts = h("div", { class: "dialog-acts" }, close);
-  const { close: leave } = dialog({ title: `Not done: ${title}`, content: h("div", {}, alert, acts) });
+  const { close: leave } = dialog({ title, content: h("div", {}, alert, acts) });
   close.addEventListener("click", leave);
 }
 
