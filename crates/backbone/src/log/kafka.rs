@@ -178,7 +178,11 @@ impl KafkaLog {
         };
         loop {
             if self.is_polled {
-                let left = self.left().await?;
+                let left = match self.left().await {
+                    // The relay has made its table or its trigger meanwhile.
+                    Err(error) if error.is_transient() => None,
+                    left => left?,
+                };
                 if left.is_some_and(|(published, _)| published >= head) {
                     return Ok(());
                 }
