@@ -17,5 +17,6 @@ mod reconcile;
 mod redis;
 mod relay;
 mod retention;
+mod said;
 mod sinks;
 mod world;
