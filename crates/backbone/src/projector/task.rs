@@ -1,9 +1,11 @@
 //! The loop of a projector on one part of the log: read a batch, apply it with its position, try
 //! parked keys again.
 
+mod select;
+
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, SystemTime},
 };
 
@@ -26,7 +28,7 @@ use crate::{
     Clock, Conn, Db, Durability, Error, Result, Tx,
     clock::Stopwatch,
     journey::trail::{self, Left},
-    limits::{PARKING_HELD_GAP, PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN, UNKNOWN_TYPES_MAX},
+    limits::{PARKING_HELD_GAP, PROJECTOR_BACKOFF_MAX, PROJECTOR_BACKOFF_MIN},
     log::{Offset, Part, Recorded},
     outbox::{Batch, MalformedEvent},
     parking::{self, Lot, Owner},
@@ -74,6 +76,8 @@ pub(super) struct Task {
 
 /// What a step found to do.
 enum Step {
+    /// The stored position was found; nothing was tried yet.
+    Begun,
     /// Something was done; there may be more.
     Done,
     /// Nothing to do before this long, or before the log grows.
@@ -230,9 +234,11 @@ impl Task {
         while !shutdown.is_cancelled() {
             let (pause, or_grown) = match self.step().await {
                 Ok(step) => {
-                    backoff = PROJECTOR_BACKOFF_MIN;
+                    if self.is_over(&step) {
+                        backoff = PROJECTOR_BACKOFF_MIN;
+                    }
                     match step {
-                        Step::Done => continue,
+                        Step::Begun | Step::Done => continue,
                         Step::Idle(pause) => (self.feed.longest_idle().into_iter().chain(pause).min(), true),
                         Step::Rest(pause) => (Some(pause), false),
                         Step::Leased => (Some(Feed::LEASE_GAP), false),
@@ -264,7 +270,10 @@ impl Task {
                     self.plan.back_off(&error, backoff);
                     self.set_state(State::BackingOff, Some(Error::chain(&error)));
                     let pause = backoff;
-                    backoff = (backoff * 2).min(PROJECTOR_BACKOFF_MAX);
+                    // Fewer events are another try.
+                    if !matches!(error, Error::ApplyTimedOut { .. }) {
+                        backoff = (backoff * 2).min(PROJECTOR_BACKOFF_MAX);
+                    }
                     // A log that grows is no reason to disturb a dependency that is down.
                     (Some(pause), false)
                 }
@@ -274,6 +283,16 @@ impl Task {
                 () = sleep(pause) => {}
                 () = shutdown.cancelled() => {}
             }
+        }
+    }
+
+    /// Whether what failed before does not fail any more. After an error a partition is read anew from the stored
+    /// position, and may have nothing to read for a moment: that neither failed says nothing.
+    fn is_over(&self, step: &Step) -> bool {
+        match step {
+            Step::Begun => false,
+            Step::Idle(_) => self.feed.is_dense(),
+            Step::Done | Step::Rest(_) | Step::Leased => true,
         }
     }
 
@@ -298,7 +317,7 @@ impl Task {
         }
         let Some(at) = self.position else {
             self.position = Some(self.start().await?);
-            return Ok(Step::Done);
+            return Ok(Step::Begun);
         };
         let lot = if self.is_lot_empty { Lot::EMPTY } else { self.lot().await? };
         self.is_lot_empty = lot.is_empty;
@@ -397,7 +416,7 @@ impl Task {
         let (count, oldest) = (batch.len(), batch[0].event.occurred_at);
         let last = batch[count - 1].offset;
         let (stopwatch, started) = (Stopwatch::start(), self.plan.traced());
-        let (mut mine, mut has_failed) = (self.select(batch), false);
+        let (mut mine, mut has_failed) = (self.plan.select(batch), false);
 
         if lot.is_empty
             && !self.is_alone
@@ -544,27 +563,6 @@ impl Task {
         let retry = lot.next_retry.map(|due| until(due, self.plan.options.gaps.beyond()));
         let redrive = lot.next_redrive.map(|due| until(due, REDRIVE_BEYOND));
         retry.into_iter().chain(redrive).min()
-    }
-
-    /// Keeps the events the projector declared. A type that nobody declared is counted, and said
-    /// once: it is from a newer writer, or a mistake.
-    fn select(&self, batch: Vec<Recorded>) -> Vec<Recorded> {
-        let projector = self.identity();
-        let types = self.plan.projector.event_types();
-        let (mine, others): (Vec<_>, Vec<_>) =
-            batch.into_iter().partition(|recorded| types.contains(&recorded.event.event_type.as_str()));
-        for Recorded { event, .. } in others {
-            if self.plan.known_types.contains(&event.event_type) {
-                continue;
-            }
-            telemetry::unknown_event(self.label());
-            let mut said = self.plan.unknown_types.lock().unwrap_or_else(PoisonError::into_inner);
-            if said.len() < UNKNOWN_TYPES_MAX && said.insert(event.event_type.clone()) {
-                let (event_type, event_id) = (event.event_type, event.id);
-                tracing::warn!(projector, event_type, %event_id, "passing over events of an unknown type");
-            }
-        }
-        mine
     }
 
     fn set_state(&self, state: State, detail: Option<String>) {

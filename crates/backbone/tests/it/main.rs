@@ -1,6 +1,7 @@
 //! The backbone against real databases and a real Kafka, with a tiny feature of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backlog;
 mod db;
 mod formats;
 mod idempotency;
@@ -17,5 +18,6 @@ mod reconcile;
 mod redis;
 mod relay;
 mod retention;
+mod said;
 mod sinks;
 mod world;

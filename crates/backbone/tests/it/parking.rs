@@ -7,7 +7,7 @@ mod load;
 mod look;
 mod once;
 mod redrive;
-mod site;
+pub(crate) mod site;
 
 use std::time::Duration;
 

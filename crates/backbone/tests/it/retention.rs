@@ -1,5 +1,7 @@
 //! Old events go, but never past a projector; a projector that comes too late is told.
 
+mod load;
+
 use std::time::Duration;
 
 use tidings_backbone::{

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -274,11 +277,13 @@ pub(crate) struct Recorder {
     name: &'static str,
     faults: Mutex<HashMap<(String, u64), (Fault, u32)>>,
     tries: Mutex<HashMap<(String, u64), u32>>,
+    /// Batches that it was given.
+    calls: AtomicU32,
 }
 
 impl Recorder {
     pub(crate) fn new(name: &'static str) -> Arc<Self> {
-        Arc::new(Self { name, faults: Mutex::default(), tries: Mutex::default() })
+        Arc::new(Self { name, faults: Mutex::default(), tries: Mutex::default(), calls: AtomicU32::default() })
     }
 
     /// Lets the event fail this many times when it is tried alone.
@@ -288,6 +293,11 @@ impl Recorder {
 
     pub(crate) fn tries_alone(&self, key: &str, version: u64) -> u32 {
         self.tries.lock().unwrap().get(&(key.to_owned(), version)).copied().unwrap_or_default()
+    }
+
+    /// How often it was given a batch.
+    pub(crate) fn calls(&self) -> u32 {
+        self.calls.load(Ordering::SeqCst)
     }
 
     fn fault(&self, batch: &[Recorded]) -> Option<Fault> {
@@ -324,6 +334,7 @@ impl Projector for Recorder {
     }
 
     async fn apply(&self, batch: &[Recorded], _target: Target, mut conn: Conn<'_>) -> Result<(), ApplyError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let rows = batch
             .iter()
             .map(|recorded| {

@@ -12,7 +12,7 @@ use crate::{kafka::Broker, world::World};
 
 pub(super) const TURNED: &str = "switch.turned";
 
-pub(super) struct Site {
+pub(crate) struct Site {
     pub(super) world: World,
     pub(super) broker: Option<Broker>,
 }
@@ -26,7 +26,7 @@ impl Deref for Site {
 }
 
 impl Site {
-    pub(super) async fn on(engine: Engine) -> Self {
+    pub(crate) async fn on(engine: Engine) -> Self {
         Self::with_clock(engine, Clock::system()).await
     }
 
@@ -41,7 +41,7 @@ impl Site {
     }
 
     /// Commits events where the projectors read them, `(key, version)` each.
-    pub(super) async fn emit(&self, events: impl IntoIterator<Item = (String, u64)>) {
+    pub(crate) async fn emit(&self, events: impl IntoIterator<Item = (String, u64)>) {
         self.emit_as(TURNED, events).await;
     }
 
@@ -53,7 +53,7 @@ impl Site {
     }
 
     /// Versions by key, in the order in which they were applied.
-    pub(super) async fn applied(&self) -> HashMap<String, Vec<i64>> {
+    pub(crate) async fn applied(&self) -> HashMap<String, Vec<i64>> {
         self.applied_by_key().await
     }
 
