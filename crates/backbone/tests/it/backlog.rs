@@ -42,8 +42,9 @@ async fn a_page_of_a_long_backlog_reads_its_own_rows_and_no_others(engine: Engin
     const EVENTS: u64 = 12_000;
     const PAGE: usize = 50;
     let world = World::on(engine).await;
-    // Of two keys one is dead, and half of all waits behind it.
-    let recorder = Recorder::new("recorder");
+    // Of two keys one is dead, and half of all waits behind it. The lease is a file that tests share.
+    let name = format!("backlog-{engine:?}").leak();
+    let recorder = Recorder::new(name);
     recorder.fail("k1", 1, Fault::Error, u32::MAX);
     for part in 0..3 {
         let versions = EVENTS / 2 / 3;
@@ -72,7 +73,7 @@ async fn a_page_of_a_long_backlog_reads_its_own_rows_and_no_others(engine: Engin
     note("a page of the outbox", &mut conn).await;
     let extent = log::extent(&mut conn).await.unwrap();
     note("the extent of the outbox", &mut conn).await;
-    let (waiting, _) = parking::events(conn.reborrow(), "recorder", "k1", Some((&part, middle)), PAGE).await.unwrap();
+    let (waiting, _) = parking::events(conn.reborrow(), name, "k1", Some((&part, middle)), PAGE).await.unwrap();
     note("a page of what waits behind a key", &mut conn).await;
     assert_eq!((page.len(), extent.head.0, waiting.len()), (PAGE, i64::try_from(EVENTS).unwrap(), PAGE));
     let rows_max = i64::try_from(PAGE).unwrap() + 10;
