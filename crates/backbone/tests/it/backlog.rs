@@ -132,9 +132,12 @@ async fn a_backlog_is_handed_over_in_batches_bounded_by_events_and_by_bytes(engi
     running.settle().await;
     running.stop().await;
     assert_eq!(world.count("SELECT COUNT(*) FROM applied").await, i64::try_from(count).unwrap());
-    assert_eq!(measuring.events.load(Ordering::SeqCst), BATCH);
+    let (events, bytes) = (measuring.events.load(Ordering::SeqCst), measuring.bytes.load(Ordering::SeqCst));
     // The event that goes over the bound is the last.
-    let bytes = measuring.bytes.load(Ordering::SeqCst);
-    let (least, most) = (PROJECTOR_BATCH_BYTES_MAX, PROJECTOR_BATCH_BYTES_MAX + EVENT_PAYLOAD_BYTES_MAX);
-    assert!((least..most).contains(&bytes), "{bytes} bytes at once");
+    let most = PROJECTOR_BATCH_BYTES_MAX + EVENT_PAYLOAD_BYTES_MAX;
+    assert!(events <= BATCH && bytes < most, "{events} events, {bytes} bytes at once");
+    // What has come from a broker by then may be less.
+    if engine == Engine::Sqlite {
+        assert!(events == BATCH && bytes >= PROJECTOR_BATCH_BYTES_MAX, "{events} events, {bytes} bytes at once");
+    }
 }
