@@ -39,18 +39,21 @@ impl Progress {
 
     /// The last committed checkpoint of the group; `None` before its first one. Blocks.
     pub(crate) fn latest(&self, options: &Options) -> Result<Option<Checkpoint>> {
-        Ok(self.all(options)?.remove(&self.group))
+        self.read(options, |latest| latest.get(&self.group).cloned())
     }
 
     /// The last committed checkpoints of the relays at work: of each shard, where they poll. Those of the other way
     /// of reading may be there too, and are nobody's. Blocks.
     pub(crate) fn active(&self, options: &Options, is_polled: bool) -> Result<Vec<Checkpoint>> {
-        let all = self.all(options)?.into_iter();
-        Ok(all.filter(|(name, _)| (*name != self.group) == is_polled).map(|(_, checkpoint)| checkpoint).collect())
+        self.read(options, |latest| {
+            let active = latest.iter().filter(|(name, _)| (**name != self.group) == is_polled);
+            active.map(|(_, checkpoint)| checkpoint.clone()).collect()
+        })
     }
 
-    /// The last committed checkpoints: that of the group, and those of the shards of its polling relays. Blocks.
-    fn all(&self, options: &Options) -> Result<BTreeMap<String, Checkpoint>> {
+    /// What is to be had from the last committed checkpoints: that of the group, and those of the shards of its polling
+    /// relays. Blocks.
+    fn read<T>(&self, options: &Options, take: impl FnOnce(&BTreeMap<String, Checkpoint>) -> T) -> Result<T> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // After an error it is begun anew.
         let mut reading = match kept.take() {
@@ -58,9 +61,9 @@ impl Progress {
             None => Reading::begin(options)?,
         };
         reading.read(&self.group)?;
-        let latest = reading.latest.clone();
+        let taken = take(&reading.latest);
         *kept = Some(reading);
-        Ok(latest)
+        Ok(taken)
     }
 }
 

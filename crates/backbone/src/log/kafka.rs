@@ -319,9 +319,7 @@ impl KafkaLog {
 
     async fn checkpoint(&self) -> Result<Option<Checkpoint>> {
         let (progress, options) = (Arc::clone(&self.progress), Arc::clone(&self.options));
-        let latest = tokio::task::spawn_blocking(move || progress.latest(&options))
-            .await
-            .unwrap_or_else(|error| Err(Error::Invariant { message: format!("reading checkpoints ended: {error}") }))?;
+        let latest = blocking(move || progress.latest(&options)).await?;
         *self.known.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(latest.clone());
         Ok(latest)
     }

@@ -8,10 +8,11 @@ mod crowd;
 
 use tidings_event::Timestamp;
 
-use super::{Filter, OWNED, Owner, ParkedKey, State, list};
-use crate::{Db, Durability, Result, log::Part};
+use self::crowd::{ranges, take};
+use super::{Filter, ParkedKey, State, list};
+use crate::{Db, Result};
 
-pub(crate) use crowd::{Dead, note_crowd_told, take_crowd};
+pub(crate) use self::crowd::{Dead, note_crowd_told, take_crowd};
 
 /// A key that died.
 #[derive(Clone, Debug)]
@@ -30,28 +31,8 @@ pub(crate) async fn take_untold(
     until: Timestamp,
     horizon: Timestamp,
 ) -> Result<Option<Death>> {
-    // Each range by itself, so that each is one of the index. Nearly always there is none, and a look that takes no
-    // turn at writing says so.
-    for (range, bound) in [("tell_at <= ?", now), ("tell_at > ?", horizon)] {
-        let look = format!(
-            "SELECT projector, part, event_key FROM parked_key WHERE state = 1 AND {range} ORDER BY tell_at LIMIT 1"
-        );
-        let args = vec![bound.0.into()];
-        if db.glance().await?.conn().fetch_optional(LOOKING, look.clone(), args.clone()).await?.is_none() {
-            continue;
-        }
-        let mut tx = db.write(Durability::Full).await?;
-        let sql = format!("{look} {}", tx.conn().engine().for_update_if_free());
-        let Some(row) = tx.conn().fetch_optional(LOOKING, sql, args).await? else {
-            tx.rollback().await?;
-            continue;
-        };
-        let (projector, part, key) = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?, row.text(2)?);
-        let sql = format!("UPDATE parked_key SET tell_at = ? WHERE {OWNED} AND event_key = ?");
-        let mut args = vec![until.0.into()];
-        args.extend(Owner { projector: &projector, part: &part }.args([key.as_str().into()]));
-        tx.conn().execute("taking a death to tell", sql, args).await?;
-        tx.commit().await?;
+    for (range, bound) in ranges(now, horizon) {
+        let Some(Dead { projector, part, key, .. }) = take(db, range, bound, until, 1).await?.pop() else { continue };
         // Writers need not wait while the key is read with what waits under it. If it is revived before, there is
         // nothing to tell; after a crash here it is taken again.
         let found = list(db.read().await?.conn(), &Filter::one(&projector, &key), None, 100).await?;
@@ -61,17 +42,9 @@ pub(crate) async fn take_untold(
     Ok(None)
 }
 
-const LOOKING: &str = "looking for deaths to tell";
-
 /// Notes that a death was told, or with a time that it is to be told then. A later death of the same key is
 /// another one.
 pub(crate) async fn note_told(db: &Db, death: &Death, again_at: Option<Timestamp>) -> Result<()> {
-    let ParkedKey { projector, part, key, .. } = &death.key;
-    let mut tx = db.write(Durability::Full).await?;
-    let sql =
-        format!("UPDATE parked_key SET tell_at = ? WHERE {OWNED} AND event_key = ? AND state = 1 AND died_at = ?");
-    let mut args = vec![again_at.map(|at| at.0).into()];
-    args.extend(Owner { projector, part }.args([key.as_str().into(), death.died_at.0.into()]));
-    tx.conn().execute("noting that a death was told", sql, args).await?;
-    tx.commit().await
+    let ParkedKey { projector, part, key, .. } = death.key.clone();
+    note_crowd_told(db, &[Dead { projector, part, key, died_at: death.died_at }], again_at).await
 }

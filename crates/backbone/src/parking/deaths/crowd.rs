@@ -2,7 +2,6 @@
 
 use tidings_event::Timestamp;
 
-use super::LOOKING;
 use crate::{
     Conn, Db, Durability, Result,
     db::Value,
@@ -25,9 +24,9 @@ pub(crate) struct Dead {
 /// others wait for it.
 pub(crate) async fn take_crowd(db: &Db, now: Timestamp, until: Timestamp, horizon: Timestamp) -> Result<Vec<Dead>> {
     let mut taken = Vec::new();
-    for (range, bound) in [("tell_at <= ?", now), ("tell_at > ?", horizon)] {
+    for (range, bound) in ranges(now, horizon) {
         while taken.len() < ALERT_CROWD_MAX {
-            let mut chunk = take_chunk(db, range, bound, until).await?;
+            let mut chunk = take(db, range, bound, until, ALERT_CROWD_CHUNK).await?;
             if chunk.is_empty() {
                 break;
             }
@@ -37,20 +36,25 @@ pub(crate) async fn take_crowd(db: &Db, now: Timestamp, until: Timestamp, horizo
     Ok(taken)
 }
 
-/// As many of them as one transaction takes.
-async fn take_chunk(db: &Db, range: &str, bound: Timestamp, until: Timestamp) -> Result<Vec<Dead>> {
+/// What is to be told by now. Each range by itself, so that each is one of the index.
+pub(super) fn ranges(now: Timestamp, horizon: Timestamp) -> [(&'static str, Timestamp); 2] {
+    [("tell_at <= ?", now), ("tell_at > ?", horizon)]
+}
+
+/// Takes at most `limit` deaths of a range, in one transaction.
+pub(super) async fn take(db: &Db, range: &str, bound: Timestamp, until: Timestamp, limit: usize) -> Result<Vec<Dead>> {
     let look = format!(
         "SELECT projector, part, event_key, died_at FROM parked_key WHERE state = 1 AND {range} \
          ORDER BY tell_at LIMIT ?"
     );
-    // Who has none to take takes no turn at writing.
+    // Nearly always there is none, and a look that takes no turn at writing says so.
     let one = vec![bound.0.into(), 1.into()];
     if db.glance().await?.conn().fetch_optional(LOOKING, look.clone(), one).await?.is_none() {
         return Ok(Vec::new());
     }
     let mut tx = db.write(Durability::Full).await?;
     let sql = format!("{look} {}", tx.conn().engine().for_update_if_free());
-    let args = vec![bound.0.into(), (ALERT_CROWD_CHUNK as i64).into()];
+    let args = vec![bound.0.into(), (limit as i64).into()];
     let mut chunk = Vec::new();
     for row in tx.conn().fetch(LOOKING, sql, args).await? {
         let (projector, part) = (row.text(0)?, Part::read(&row.text(1)?, "parked_key")?);
@@ -72,6 +76,8 @@ pub(crate) async fn note_crowd_told(db: &Db, crowd: &[Dead], again_at: Option<Ti
     }
     Ok(())
 }
+
+const LOOKING: &str = "looking for deaths to tell";
 
 async fn note(conn: &mut Conn<'_>, deaths: &[Dead], tell_at: Option<Timestamp>) -> Result<()> {
     let sql = format!(
