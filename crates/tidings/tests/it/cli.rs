@@ -9,4 +9,5 @@ mod open_files;
 mod relay_alone;
 mod relay_page;
 mod relay_refused;
+mod unread;
 mod verify;
