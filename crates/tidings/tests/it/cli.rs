@@ -1,5 +1,6 @@
 //! The commands on a data folder, with and without a server on it.
 
+mod asked;
 mod demo;
 mod events;
 mod folder;
