@@ -142,7 +142,7 @@ pub enum Refusal {
         events_per_second: u32,
     },
     /// It would do more than was shown to whoever asks.
-    #[error("{keys} keys match now and {shown} were shown: look again")]
+    #[error("more keys match now ({keys}) than were shown ({shown}): look again")]
     MoreThanShown {
         /// Keys that match.
         keys: usize,

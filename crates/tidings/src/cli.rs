@@ -18,7 +18,7 @@ mod table;
 mod token;
 mod verify;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ops::ControlFlow, path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -185,9 +185,18 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a line of result to standard output. A reader that has gone away is an error, not a panic.
+/// Prints a line of result to standard output. What nobody reads any more, as in `| head`, need not be printed.
 fn print(text: &str) -> Result<()> {
-    use std::io::Write as _;
-    let failed = |source| crate::Error::System { doing: "printing", source };
-    writeln!(std::io::stdout().lock(), "{text}").map_err(failed)
+    put(&format!("{text}\n")).map(drop)
+}
+
+/// Writes to standard output; `Break` when its reader has gone away.
+fn put(text: &str) -> Result<ControlFlow<()>> {
+    use std::io::{ErrorKind, Write as _};
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(source) => Err(crate::Error::System { doing: "printing", source }),
+    }
 }

@@ -163,6 +163,7 @@ pub fn of_the_log(journey: &Journey) -> String {
     };
     match (relayed.state, relayed.behind) {
         (RelayState::Relayed, _) => at,
+        (RelayState::Waiting, Some(1)) => format!("for {at}; 1 event is not in the log"),
         (RelayState::Waiting, Some(behind)) => format!("for {at}; {behind} events are not in the log"),
         (RelayState::Waiting, None) => format!("for {at}"),
         (RelayState::DeadLetter, _) => format!("set aside, or behind one of its key that is, and not in {at}"),

@@ -1,5 +1,7 @@
 //! Rebuilds of projections, as the command line and the admin API ask for and show them.
 
+use std::num::NonZeroU32;
+
 use serde::Serialize;
 use tidings_backbone::{
     log::Offset,
@@ -172,6 +174,15 @@ pub fn refused(projector: &str, refusal: &Refusal) -> String {
     }
 }
 
+/// The part of what was asked for that a refusal is about, and what is wrong with it, where it is one part.
+pub fn wrong_part(refusal: &Refusal) -> Option<(&'static str, &'static str)> {
+    match refusal {
+        Refusal::EndsBeforeItBegins => Some(("until", "must not be before the place where it begins")),
+        Refusal::NothingToHold => Some(("hold", "has no meaning in place: there is no switch that could wait")),
+        _ => None,
+    }
+}
+
 /// Reads from where to build: `beginning`, `facts`, an offset of the outbox, or a moment in RFC 3339.
 ///
 /// # Errors
@@ -197,7 +208,7 @@ pub fn start(
     from: Option<&str>,
     until: Option<&str>,
     in_place: bool,
-    events_per_second: Option<u64>,
+    events_per_second: Option<NonZeroU32>,
     hold: bool,
 ) -> Result<Start, (&'static str, String)> {
     let read = |name: &'static str, text: &str| source(text).map_err(|wrong| (name, wrong));
@@ -206,7 +217,7 @@ pub fn start(
         until: until.map(|text| read("until", text)).transpose()?,
         in_place,
     };
-    Ok(Start { wish, events_per_second: events_per_second.unwrap_or(0), hold })
+    Ok(Start { wish, events_per_second: events_per_second.map_or(0, |limit| limit.get().into()), hold })
 }
 
 #[cfg(test)]

@@ -161,17 +161,41 @@ fn note(found: &Found) -> Option<String> {
     }
     let keys: Vec<&str> = found.left_out_keys.iter().map(String::as_str).collect();
     let more = if keys.len() < RECONCILE_EXAMPLES_MAX { "" } else { ", and others" };
-    let left_out = format!(
-        "the repair has left out {} differences, since the relay holds back the keys of their events ({}{more}): \
-         a rebuild from facts puts right what follows from them",
-        found.left_out,
-        keys.join(", ")
-    );
+    let (left_out, keys) = (found.left_out, keys.join(", "));
+    let left_out = match left_out {
+        1 => format!(
+            "the repair has left out 1 difference, since the relay holds back the key of its event ({keys}): a rebuild \
+             from facts puts right what follows from it"
+        ),
+        _ => format!(
+            "the repair has left out {left_out} differences, since the relay holds back the keys of their events \
+             ({keys}{more}): a rebuild from facts puts right what follows from them"
+        ),
+    };
     Some(found.note.iter().cloned().chain([left_out]).collect::<Vec<_>>().join("; "))
 }
 
 impl From<Difference> for ExampleView {
     fn from(Difference { kind, subject, expected, found }: Difference) -> Self {
         Self { kind: kind.into_owned(), subject, expected, found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_repair_has_left_out_is_counted_in_words() {
+        let left_out = |count: u64, keys: &[&str]| {
+            let left_out_keys = keys.iter().map(|key| (*key).to_owned()).collect();
+            note(&Found { left_out: count, left_out_keys, ..Found::default() }).unwrap_or_default()
+        };
+        assert!(
+            left_out(1, &["7"]).starts_with("the repair has left out 1 difference, since"),
+            "{}",
+            left_out(1, &["7"])
+        );
+        assert!(left_out(2, &["7", "9"]).contains("2 differences") && left_out(2, &["7", "9"]).contains("(7, 9)"));
     }
 }

@@ -180,6 +180,17 @@ impl Reconciliations {
         self.run(asked).await
     }
 
+    /// What [`Reconciliations::repair`] would put right.
+    ///
+    /// # Errors
+    /// As [`Reconciliations::repair`].
+    pub async fn would_repair(&self, id: &str) -> Result<Run> {
+        let mut tx = self.db.write(Durability::Rebuildable).await?;
+        let run = repairable(&mut tx.conn(), id, self.clock.now()).await?;
+        tx.rollback().await?;
+        run.map_err(Error::Reconcile)
+    }
+
     async fn try_repair(
         &self,
         id: &str,

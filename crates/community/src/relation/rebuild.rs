@@ -156,13 +156,15 @@ async fn compare_settled(check: &Check<'_>) -> Result<Report> {
 }
 
 fn told(report: &Report) -> String {
+    let counted = |count: u64, thing: &str| format!("{count} {thing}{}", if count == 1 { "" } else { "s" });
+    let way = if report.pending_events == 1 { "its way" } else { "their way" };
     let mut text = format!(
-        "{} facts, {} mirror rows and the counters of {} users compared, with {} events on their way: {} differences",
-        report.facts,
-        report.mirror_rows,
-        report.users,
-        report.pending_events,
-        report.total()
+        "{}, {} and the counters of {} compared, with {} on {way}: {}",
+        counted(report.facts, "fact"),
+        counted(report.mirror_rows, "mirror row"),
+        counted(report.users, "user"),
+        counted(report.pending_events, "event"),
+        counted(report.total(), "difference"),
     );
     for example in &report.examples {
         let (kind, subject, expected, found) = (example.kind, &example.subject, &example.expected, &example.found);
@@ -211,7 +213,24 @@ async fn count_users(
 
 #[cfg(test)]
 mod tests {
+    use tidings_backbone::log::Offset;
+
     use super::*;
+    use crate::relation::verify::Kind;
+
+    #[test]
+    fn of_one_thing_the_report_speaks_in_the_singular() {
+        let mut report = Report::new(Offset(1), 1);
+        (report.facts, report.mirror_rows, report.users) = (1, 1, 1);
+        report.differences.insert(Kind::MirrorMissing, 1);
+        let said = "1 fact, 1 mirror row and the counters of 1 user compared, with 1 event on its way: 1 difference";
+        assert_eq!(told(&report), said);
+        let none = told(&Report::new(Offset(0), 0));
+        assert!(
+            none.ends_with("the counters of 0 users compared, with 0 events on their way: 0 differences"),
+            "{none}"
+        );
+    }
 
     #[test]
     fn a_cursor_is_read_back_and_nothing_else_is_one() {

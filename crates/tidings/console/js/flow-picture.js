@@ -5,6 +5,7 @@
 import { h, setText } from "./dom.js";
 import { NOTHING, count, counted, duration, rate } from "./format.js";
 import { LATE_MS, sum, word } from "./flow-history.js";
+import { flowParts } from "./flow-parts.js";
 import { sparkline } from "./spark.js";
 
 // What a reader sees of a projection; a projector that is not listed shows its name alone.
@@ -202,7 +203,8 @@ function branch(stage, place) {
     dead: "Dead keys",
   });
   const projector = node("Projector", "position and effects, one transaction", wire());
-  projector.body.append(meter.element);
+  const parts = flowParts(stage.name);
+  projector.body.append(meter.element, parts.element);
   const projection = node("Projection", PROJECTIONS[stage.name] ?? stage.name, wire());
   const shown = figures({ position: "Shows up to", behind: "Behind" });
   const lagLine = sparkline();
@@ -217,6 +219,7 @@ function branch(stage, place) {
       meter.put("oldest", current.lag > 0 ? duration(current.oldest_age_ms) : NOTHING);
       meter.put("parked", count(current.parked_keys), current.parked_keys > 0 ? "warn" : "");
       meter.put("dead", count(current.dead_keys), current.dead_keys > 0 ? "bad" : "");
+      parts.put(current.parts ?? []);
       shown.put("position", count(current.position));
       shown.put(
         "behind",

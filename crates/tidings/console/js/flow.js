@@ -42,7 +42,7 @@ function show(outlet) {
   return poll(
     EVERY_MS,
     async (signal) => {
-      const answer = await get("/v1/admin/flow", {}, { signal });
+      const answer = await get("/v1/admin/flow", { parts: true }, { signal });
       learnServerTime(answer.at);
       const stages = history.take(answer);
       sentence.put(stages);

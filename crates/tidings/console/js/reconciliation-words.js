@@ -12,7 +12,7 @@ export function startedBy({ trigger, actor }) {
 export function verdictOf({ state, differences, lagging, error }) {
   if (state === "running") return { tone: "", text: "It is being compared." };
   if (state === "failed") return { tone: "bad", text: error ?? "It failed." };
-  const behind = lagging > 0 ? ` ${count(lagging)} only behind: on their way.` : "";
+  const behind = lagging > 0 ? ` ${count(lagging)} only behind: on ${lagging === 1 ? "its" : "their"} way.` : "";
   if (differences > 0) return { tone: "bad", text: `${counted(differences, "difference")}.${behind}` };
   return { tone: "good", text: `Everything agrees.${behind}` };
 }

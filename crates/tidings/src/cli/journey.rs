@@ -87,8 +87,10 @@ fn as_text(journey: &Journey) -> String {
 
 fn detail(stage: &Stage) -> String {
     let mut parts = Vec::new();
-    if stage.attempts > 0 {
-        parts.push(format!("{} tries", stage.attempts));
+    match stage.attempts {
+        0 => {}
+        1 => parts.push("1 try".to_owned()),
+        attempts => parts.push(format!("{attempts} tries")),
     }
     if stage.events_before > 0 {
         parts.push(format!("{} before it", counted(stage.events_before.unsigned_abs(), "event")));
@@ -97,4 +99,30 @@ fn detail(stage: &Stage) -> String {
     parts.extend(stage.resolution.filter(|time| time.as_millis() > 1).map(|time| format!("± {} ms", time.as_millis())));
     parts.extend(stage.error.as_deref().map(|error| short(error, ERROR_CHARS_MAX)));
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tidings_backbone::{journey::State, projector::Generation};
+
+    use super::*;
+
+    #[test]
+    fn one_try_is_no_tries() {
+        let stage = Stage {
+            projector: "relation".to_owned(),
+            generation: Generation::FIRST,
+            is_live: true,
+            is_replay: false,
+            state: State::Retrying,
+            at: None,
+            resolution: None,
+            attempts: 1,
+            next_attempt_at: None,
+            error: None,
+            events_before: 1,
+        };
+        assert_eq!(detail(&stage), "1 try, 1 event before it");
+        assert_eq!(detail(&Stage { attempts: 2, events_before: 2, ..stage }), "2 tries, 2 events before it");
+    }
 }

@@ -2,10 +2,13 @@
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use tidings_backbone::{audit::Reason, projector::Forgotten};
+use tidings_backbone::{
+    audit::Reason,
+    projector::{Forgotten, NotForgotten},
+};
 
 use super::{
-    operator::{actor, confirm, harmless},
+    operator::{actor, confirm, counted, harmless},
     print,
 };
 use crate::{Error, Result, config::Config, serve, store::Store};
@@ -43,14 +46,16 @@ pub(super) async fn run(config: &Config, command: ProjectorCommand) -> Result<()
 
 async fn forget(store: &Store, config: &Config, arguments: &ForgetArgs) -> Result<()> {
     let ForgetArgs { projector, reason, yes, json } = arguments;
+    let refused = |refusal: NotForgotten| Error::Usage(format!("nothing was done: {refusal}"));
+    let handle = serve::projector_runtime(store, config).handle();
     if !yes {
+        handle.would_forget(projector).await?.map_err(refused)?;
         confirm(&format!("forgetting how far `{}` is", harmless(projector)))?;
     }
-    let handle = serve::projector_runtime(store, config).handle();
-    let forgotten = handle.forget(projector, &actor(), reason.as_ref()).await?;
-    let Forgotten { positions } = forgotten.map_err(|refusal| Error::Usage(format!("nothing was done: {refusal}")))?;
+    let Forgotten { positions } = handle.forget(projector, &actor(), reason.as_ref()).await?.map_err(refused)?;
     if *json {
         return print(&json!({ "projector": projector, "positions": positions }).to_string());
     }
-    print(&format!("{positions} positions of `{}` are removed", harmless(projector)))
+    let are = if positions == 1 { "is" } else { "are" };
+    print(&format!("{} of `{}` {are} removed", counted(positions as u64, "position"), harmless(projector)))
 }

@@ -1,5 +1,7 @@
 //! `tidings rebuild`: build a projection anew beside the one that is read, and give readers the new one.
 
+use std::num::NonZeroU32;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 use tidings_backbone::{
@@ -44,16 +46,16 @@ pub(super) struct StartArgs {
     /// (2026-01-31T12:00:00Z), or an offset of the outbox
     #[arg(long, value_name = "WHERE")]
     from: Option<String>,
-    /// Where a replay in place ends: a moment or an offset, before which all is applied
+    /// Where a replay in place ends, not before it begins: a moment or an offset, before which all is applied
     #[arg(long, value_name = "WHERE", requires = "in_place")]
     until: Option<String>,
     /// Apply events to the live generation once more; those that are not newer have no effect
     #[arg(long)]
     in_place: bool,
     /// Go no faster, to leave room for others
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    events_per_second: Option<u64>,
-    /// Wait for `tidings rebuild switch` before readers are given it
+    #[arg(long, value_name = "N")]
+    events_per_second: Option<NonZeroU32>,
+    /// Wait for `tidings rebuild switch` before readers are given it; not with `--in-place`
     #[arg(long)]
     hold: bool,
     /// Say what would be begun, and begin nothing
@@ -136,42 +138,47 @@ async fn act(store: &Store, rebuilds: &Rebuilds, command: RebuildCommand) -> Res
         }
         RebuildCommand::Switch(SwitchArgs { plain: PlainArgs { projector, json }, force, yes }) => {
             if force && !yes {
-                ask(store, rebuilds, &projector, "giving readers what is built, whatever its check says").await?;
+                let rebuild = rebuilds.would_switch(&projector, force).await?;
+                ask(store, rebuilds, rebuild, "giving readers what is built, whatever its check says").await?;
             }
             let done = "is checked again, and readers are given it if it is right";
             (rebuilds.switch(&projector, force, &actor, None).await?, json, done)
         }
         RebuildCommand::Cancel(CancelArgs { plain: PlainArgs { projector, json }, yes }) => {
             if !yes {
-                ask(store, rebuilds, &projector, "giving this rebuild up").await?;
+                let rebuild = rebuilds.would_cancel(&projector).await?;
+                ask(store, rebuilds, rebuild, "giving this rebuild up").await?;
             }
             (rebuilds.cancel(&projector, &actor, None).await?, json, "is given up; what was built is removed")
         }
     };
     let (projector, generation) = (rebuild.projector.clone(), rebuild.generation);
+    let way = if rebuild.wish.in_place { ", in place," } else { "," };
     let view = rebuilds::view(rebuilds, rebuild, store.clock.now()).await?;
     if json {
         return serde_json::to_string(&view)
             .map_err(|source| tidings_backbone::Error::Json { doing: "writing a rebuild", source }.into());
     }
     let report = view.report.filter(|_| is_new).map_or_else(String::new, |report| format!("\n{report}"));
-    Ok(format!("the rebuild of `{projector}`, generation {generation}, {done}{report}"))
+    Ok(format!("the rebuild of `{projector}`, generation {generation}{way} {done}{report}"))
 }
 
 /// A refusal with the way out.
 fn refused(error: Error) -> Error {
     match error {
         Error::Backbone(BackboneError::Rebuild { projector, refusal }) => {
-            let why = rebuilds::refused(&projector, &refusal);
+            let why = match rebuilds::wrong_part(&refusal) {
+                Some((option, wrong)) => format!("`--{option}` {wrong}"),
+                None => rebuilds::refused(&projector, &refusal),
+            };
             Error::Usage(format!("nothing was done with `{}`: {why}", operator::harmless(&projector)))
         }
         error => error,
     }
 }
 
-/// Shows the rebuild, and asks whether to do with it what cannot be undone. Where there is none, nobody is asked.
-async fn ask(store: &Store, rebuilds: &Rebuilds, projector: &str, what: &str) -> Result<()> {
-    let rebuild = rebuilds.under_way(projector).await?;
+/// Shows the rebuild, and asks whether to do with it what cannot be undone. Nobody is asked where it would be refused.
+async fn ask(store: &Store, rebuilds: &Rebuilds, rebuild: Rebuild, what: &str) -> Result<()> {
     let view = rebuilds::view(rebuilds, rebuild, store.clock.now()).await?;
     eprintln!("{}", as_table(std::slice::from_ref(&view)));
     operator::confirm(what)
@@ -192,7 +199,7 @@ async fn start(rebuilds: &Rebuilds, arguments: &StartArgs) -> Result<(Rebuild, b
 fn as_table(views: &[RebuildView]) -> String {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let row = |view: &RebuildView| {
-        let told = [(view.paused, ", paused"), (view.forced, ", forced")];
+        let told = [(view.in_place, ", in place"), (view.paused, ", paused"), (view.forced, ", forced")];
         let told: String = told.iter().filter(|(is_so, _)| *is_so).map(|(_, told)| *told).collect();
         let state = format!("{}{told}", view.state);
         [

@@ -120,6 +120,7 @@ async fn repair_run(reconciler: &Reconciler, arguments: &RepairArgs) -> Result<E
     let RepairArgs { show: ShowArgs { id, json }, yes } = arguments;
     if !yes {
         let run = find(reconciler, id).await?;
+        reconciler.control().would_repair(id).await.map_err(refused)?;
         eprintln!("{}", report(&RunView::whole(run)));
         confirm("writing events that put this right")?;
     }
@@ -200,8 +201,8 @@ fn report(view: &RunView) -> String {
     let header = ["check", "rows", "shards", "differing", "lagging", "differences"];
     let mut text = table(header, &view.checks.iter().map(row).collect::<Vec<_>>());
     let (state, differences, lagging) = (view.state, view.differences, view.lagging);
-    let differences = counted(differences, "difference");
-    text.push_str(&format!("\n\nrun {}, {state}: {differences}, {lagging} on their way", view.id));
+    let (differences, way) = (counted(differences, "difference"), if lagging == 1 { "its way" } else { "their way" });
+    text.push_str(&format!("\n\nrun {}, {state}: {differences}, {lagging} on {way}", view.id));
     for check in &view.checks {
         for (kind, count) in &check.kinds {
             text.push_str(&format!("\n{}: {count} × {}", check.check, harmless(kind)));

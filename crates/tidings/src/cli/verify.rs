@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tidings_backbone::projector::Handle;
 use tidings_community::relation::verify::{Kind, Report, compare, compare_again, verify};
 
-use super::{print, table::table};
+use super::{operator::counted, print, table::table};
 use crate::{
     Error, Result,
     config::{Config, Mode},
@@ -103,16 +103,21 @@ fn as_table(report: &Report, mode: Mode) -> String {
         Kind::ALL.map(|kind| [kind.to_string(), checked(report, kind).to_string(), found(report, kind).to_string()]);
     let mut text = table(["what", "checked", "differences"], &rows);
     let (offset, pending, total) = (report.position.0, report.pending_events, report.total());
+    let (differences, way) = (counted(total, "difference"), if pending == 1 { "its way" } else { "their way" });
     text.push_str(&match mode {
-        Mode::Embedded => format!("\n\nat offset {offset}, with {pending} events on their way: {total} differences"),
-        Mode::Distributed => format!("\n\nwhen what was on its way had been applied: {total} differences"),
+        Mode::Embedded => {
+            format!("\n\nat offset {offset}, with {} on {way}: {differences}", counted(pending, "event"))
+        }
+        Mode::Distributed => format!("\n\nwhen what was on its way had been applied: {differences}"),
     });
     if report.in_flight > 0 {
-        let number = report.in_flight;
-        text.push_str(&format!(
-            "\n{number} pairs are still in flight: they changed at each look, and are neither right nor wrong. \
-             Verify again when fewer writes come"
-        ));
+        let said = match report.in_flight {
+            1 => "1 pair is still in flight: it changed at each look, and is neither right nor wrong".to_owned(),
+            number => format!(
+                "{number} pairs are still in flight: they changed at each look, and are neither right nor wrong"
+            ),
+        };
+        text.push_str(&format!("\n{said}. Verify again when fewer writes come"));
     }
     for example in &report.examples {
         let (subject, expected, found) = (&example.subject, &example.expected, &example.found);

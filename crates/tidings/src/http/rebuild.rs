@@ -1,5 +1,7 @@
 //! Routes of the operator: rebuilds of projections.
 
+use std::num::NonZeroU32;
+
 use axum::{
     Json,
     extract::{Extension, State},
@@ -36,7 +38,7 @@ pub(super) struct NewRebuild {
     /// an offset of the outbox. `beginning` unless given.
     #[serde(default)]
     from: Option<String>,
-    /// Where a replay in place ends: a moment or an offset.
+    /// Where a replay in place ends: a moment or an offset, not before `from`.
     #[serde(default)]
     until: Option<String>,
     /// Whether events are applied to the live generation once more, instead of to a new one.
@@ -44,8 +46,9 @@ pub(super) struct NewRebuild {
     in_place: bool,
     /// Events, or rows of facts, of one second; no limit unless given.
     #[serde(default)]
-    events_per_second: Option<u32>,
-    /// Whether it waits for the switch to be asked for.
+    #[schema(value_type = Option<u32>, minimum = 1)]
+    events_per_second: Option<NonZeroU32>,
+    /// Whether it waits for the switch to be asked for; not in place, where there is none.
     #[serde(default)]
     hold: bool,
     /// Whether it is only said what would be begun.
@@ -89,8 +92,7 @@ pub(super) async fn start(
 ) -> Result<Json<RebuildView>, Problem> {
     let key = action_key(&headers, &identity, "rebuild/start", &new)?;
     let NewRebuild { projector, from, until, in_place, events_per_second, hold, dry_run } = new;
-    let limit = events_per_second.map(u64::from);
-    let start = rebuilds::start(from.as_deref(), until.as_deref(), in_place, limit, hold);
+    let start = rebuilds::start(from.as_deref(), until.as_deref(), in_place, events_per_second, hold);
     let start = start.map_err(|(field, wrong)| Problem::field(field, wrong))?;
     let rebuilds = app.projectors.rebuilds();
     let begun = match dry_run {
@@ -206,9 +208,10 @@ async fn shown(app: &App, rebuild: tidings_backbone::Result<Rebuild>) -> Result<
             Problem::new(Name::NotFound).detail("no projector has this name")
         }
         Error::Rebuild { refusal: Refusal::KeyReused, .. } => Problem::new(Name::IdempotencyKeyReused),
-        Error::Rebuild { projector, refusal } => {
-            Problem::new(Name::RebuildRefused).detail(rebuilds::refused(projector, refusal))
-        }
+        Error::Rebuild { projector, refusal } => match rebuilds::wrong_part(refusal) {
+            Some((field, wrong)) => Problem::field(field, wrong),
+            None => Problem::new(Name::RebuildRefused).detail(rebuilds::refused(projector, refusal)),
+        },
         _ => error.into(),
     })?;
     let view = rebuilds::view(&app.projectors.rebuilds(), rebuild, app.clock.now()).await?;

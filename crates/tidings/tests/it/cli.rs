@@ -1,5 +1,6 @@
 //! The commands on a data folder, with and without a server on it.
 
+mod asked;
 mod demo;
 mod events;
 mod folder;
@@ -9,4 +10,5 @@ mod open_files;
 mod relay_alone;
 mod relay_page;
 mod relay_refused;
+mod unread;
 mod verify;

@@ -2,6 +2,7 @@
 //! keyboard, and that the browser has nothing to complain about.
 
 mod browser;
+mod distributed;
 mod journey;
 mod keyboard;
 mod parking_lot;

@@ -163,6 +163,8 @@ async fn what_the_requests_do_the_commands_do(kind: Kind) {
     // Since when the pair is known stood in the discarded event alone. That it is missing is no secret.
     let report: Value = serde_json::from_slice(&world.output(&["verify", "--json"]).await.stdout).unwrap();
     assert_eq!((&report["differences"], &report["examples"][0]["subject"]), (&json!(1), &json!("4:1")), "{report}");
+    let told = String::from_utf8(world.output(&["verify"]).await.stdout).unwrap();
+    assert!(told.contains(": 1 difference\n"), "one is none of several: {told}");
 
     what_was_done_is_told(&world, &show["events"][0]["event"]).await;
 }

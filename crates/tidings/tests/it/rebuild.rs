@@ -4,7 +4,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidings_testkit::{Kind, Options, World, caller::sent, on_every_world};
 
-on_every_world!(an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who);
+use crate::database::Hand;
+
+on_every_world!(
+    an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who,
+    a_replay_in_place_is_told_as_one_and_only_what_can_be_done_with_it_is_asked_about,
+);
+
+const EARLIER: &str = "2020-01-01T00:00:00Z";
+const LATER: &str = "2020-01-02T00:00:00Z";
 
 async fn world(kind: Kind) -> World {
     let world = World::start_with(Options::new(crate::BINARY).on(kind)).await;
@@ -46,6 +54,13 @@ async fn what_cannot_be_done_is_refused_before_anybody_is_asked(world: &World) {
     is_refused(world, &half, "lacks what was before").await;
     let half = json!({ "projector": "relation", "from": "2026-01-01T00:00:00Z" });
     world.admin().await.post("/v1/admin/rebuilds", &half).await.is_problem(409, "rebuild-refused");
+    // No rate is no limit; a rate of nothing is none.
+    is_refused(world, &["rebuild", "start", "relation", "--events-per-second", "0"], "--events-per-second").await;
+    // What would be said to be done at once, with nothing applied, and a switch that never comes.
+    let in_place = ["rebuild", "start", "relation", "--in-place"];
+    let reversed = [&in_place[..], &["--from", LATER, "--until", EARLIER]].concat();
+    is_refused(world, &reversed, "`--until` must not be before the place where it begins").await;
+    is_refused(world, &[&in_place[..], &["--hold", "--dry-run"]].concat(), "`--hold` has no meaning in place").await;
     // Where there is none, nobody is asked whether it is meant.
     for asks in [&["rebuild", "cancel", "relation"][..], &["rebuild", "switch", "relation", "--force"]] {
         is_refused(world, asks, "no rebuild of it is under way").await;
@@ -62,6 +77,9 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     for (field, body) in [
         ("from", json!({ "projector": "relation", "from": "yesterday" })),
         ("fast", json!({ "projector": "relation", "fast": true })),
+        ("events_per_second", json!({ "projector": "relation", "events_per_second": 0 })),
+        ("hold", json!({ "projector": "relation", "in_place": true, "hold": true })),
+        ("until", json!({ "projector": "relation", "in_place": true, "from": LATER, "until": EARLIER })),
     ] {
         admin.post("/v1/admin/rebuilds", &body).await.is_bad(field);
     }
@@ -115,4 +133,28 @@ async fn an_operator_rebuilds_by_command_line_and_api_and_the_audit_says_who(kin
     let told: Vec<_> = items.as_array().unwrap().iter().map(|item| item["action"].as_str().unwrap()).collect();
     assert_eq!(told, ["rebuild.switch", "rebuild.start", "rebuild.cancel", "rebuild.start"]);
     assert!(items[1]["actor"].as_str().unwrap().starts_with("cli:"), "{items}");
+}
+
+async fn a_replay_in_place_is_told_as_one_and_only_what_can_be_done_with_it_is_asked_about(kind: Kind) {
+    let world = world(kind).await;
+    let said = world.run(&["rebuild", "start", "relation", "--in-place"]).await;
+    assert!(said.starts_with("the rebuild of `relation`, generation 1, in place, begins"), "{said}");
+    assert_eq!(until(&world, "done").await["in_place"], true);
+    let status = world.run(&["rebuild", "status"]).await;
+    assert!(status.contains("done, in place"), "{status}");
+
+    world.run(&["rebuild", "start", "relation", "--in-place", "--events-per-second", "1"]).await;
+    until(&world, "applying").await;
+    // It has no switch: so nobody is asked whether to force it.
+    is_refused(&world, &["rebuild", "switch", "relation", "--force"], "cannot be done while it is applying").await;
+    let said = is_refused(&world, &["rebuild", "cancel", "relation"], "needs `--yes`").await;
+    assert!(said.contains("applying, in place"), "what would be given up is shown: {said}");
+    world.run(&["rebuild", "cancel", "relation", "--yes"]).await;
+    until(&world, "cancelled").await;
+
+    // What readers have cannot be taken from them.
+    world.kill().await;
+    let removing = "UPDATE rebuild SET state = 'removing' WHERE projector = 'relation'";
+    assert_eq!(Hand::in_database_of(&world).await.run(removing).await, 1);
+    is_refused(&world, &["rebuild", "cancel", "relation"], "cannot be done while it is removing").await;
 }

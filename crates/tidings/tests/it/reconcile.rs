@@ -51,6 +51,14 @@ async fn an_operator_reconciles_by_command_line_and_api_and_sees_the_same_runs(k
     assert_eq!(by_request["repair"], json!({"state": "none", "events": 0, "repaired_at": null, "error": null}));
     let refused = admin.post(&format!("{list}/{}/repair", asked["id"].as_str().unwrap()), &json!({})).await;
     refused.is_problem(409, "reconciliation-refused");
+    // Nobody is asked whether he means what would be refused.
+    let refused = world.output(&["reconcile", "repair", asked["id"].as_str().unwrap()]).await;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(
+        (refused.status.code(), said.contains("there is nothing to repair of this run")),
+        (Some(2), true),
+        "{said}"
+    );
 
     let pages = admin.pages(list, 1).await;
     let ids: Vec<&Value> = pages.iter().map(|run| &run["id"]).collect();

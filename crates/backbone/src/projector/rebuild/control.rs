@@ -91,7 +91,7 @@ impl Rebuilds {
         key: Option<&IdempotencyKey>,
     ) -> Result<Rebuild> {
         let resume = |rebuild: &Rebuild| {
-            let mut columns: Vec<(&'static str, Value)> = vec![("is_paused", 0.into())];
+            let mut columns: Columns = vec![("is_paused", 0.into())];
             if let Some(limit) = events_per_second {
                 columns.push(("events_per_second", i64::try_from(limit).unwrap_or(i64::MAX).into()));
             }
@@ -116,28 +116,25 @@ impl Rebuilds {
         actor: &Actor,
         key: Option<&IdempotencyKey>,
     ) -> Result<Rebuild> {
-        let dead = match self.find(projector).await? {
+        let dead = self.dead_keys(projector).await?;
+        self.change(projector, ("rebuild.switch", actor, key), |rebuild| switched(rebuild, force, dead)).await
+    }
+
+    /// What [`Rebuilds::switch`] would give readers, as it stands now.
+    ///
+    /// # Errors
+    /// As [`Rebuilds::switch`].
+    pub async fn would_switch(&self, projector: &str, force: bool) -> Result<Rebuild> {
+        let dead = self.dead_keys(projector).await?;
+        self.would_change(projector, |rebuild| switched(rebuild, force, dead)).await
+    }
+
+    /// Keys of what is built that are dead.
+    async fn dead_keys(&self, projector: &str) -> Result<i64> {
+        Ok(match self.find(projector).await? {
             Some(rebuild) => parking::count(self.db.read().await?.conn(), &rebuild.identity()).await?.dead,
             None => 0,
-        };
-        let switch = |rebuild: &Rebuild| match rebuild.state {
-            state if rebuild.wish.in_place => Err(Refusal::NotIn(state)),
-            State::Ready | State::Failed | State::Applying | State::Checking if dead > 0 && !force => {
-                Err(Refusal::DeadKeys(dead))
-            }
-            State::Ready | State::Failed | State::Applying | State::Checking if rebuild.noted.parts.is_empty() => {
-                Err(Refusal::NotIn(rebuild.state))
-            }
-            State::Ready | State::Failed | State::Applying | State::Checking => Ok(vec![
-                ("is_paused", 0.into()),
-                ("is_held", 0.into()),
-                ("is_forced", i64::from(force).into()),
-                ("state", State::Applying.name().into()),
-                ("report", "".into()),
-            ]),
-            state => Err(Refusal::NotIn(state)),
-        };
-        self.change(projector, ("rebuild.switch", actor, key), switch).await
+        })
     }
 
     /// Gives a rebuild up and removes what was built.
@@ -145,21 +142,34 @@ impl Rebuilds {
     /// # Errors
     /// [`Error::Rebuild`] when none is under way, or readers have it already.
     pub async fn cancel(&self, projector: &str, actor: &Actor, key: Option<&IdempotencyKey>) -> Result<Rebuild> {
-        let cancel = |rebuild: &Rebuild| match rebuild.state {
-            State::Removing => Err(Refusal::NotIn(State::Removing)),
-            _ => {
-                let removes = if rebuild.wish.in_place { 0 } else { rebuild.generation.0 };
-                Ok(vec![("state", State::Cancelling.name().into()), ("removes", removes.into())])
-            }
-        };
-        self.change(projector, ("rebuild.cancel", actor, key), cancel).await
+        self.change(projector, ("rebuild.cancel", actor, key), cancelled).await
+    }
+
+    /// What [`Rebuilds::cancel`] would give up, as it stands now.
+    ///
+    /// # Errors
+    /// As [`Rebuilds::cancel`].
+    pub async fn would_cancel(&self, projector: &str) -> Result<Rebuild> {
+        self.would_change(projector, cancelled).await
+    }
+
+    async fn would_change(
+        &self,
+        projector: &str,
+        columns: impl Fn(&Rebuild) -> Result<Columns, Refusal>,
+    ) -> Result<Rebuild> {
+        let rebuild = self.under_way(projector).await?;
+        match columns(&rebuild) {
+            Ok(_) => Ok(rebuild),
+            Err(refusal) => Err(refused(projector, refusal)),
+        }
     }
 
     async fn change(
         &self,
         projector: &str,
         (action, actor, key): (&'static str, &Actor, Option<&IdempotencyKey>),
-        columns: impl Fn(&Rebuild) -> Result<Vec<(&'static str, Value)>, Refusal>,
+        columns: impl Fn(&Rebuild) -> Result<Columns, Refusal>,
     ) -> Result<Rebuild> {
         let act = || self.try_change(projector, (action, actor, key), &columns);
         let changed = once::attempt(&self.db, key, act).await?;
@@ -170,7 +180,7 @@ impl Rebuilds {
         &self,
         projector: &str,
         (action, actor, key): (&'static str, &Actor, Option<&IdempotencyKey>),
-        columns: impl Fn(&Rebuild) -> Result<Vec<(&'static str, Value)>, Refusal>,
+        columns: impl Fn(&Rebuild) -> Result<Columns, Refusal>,
     ) -> Result<Result<Rebuild, Refusal>> {
         let now = self.clock.now();
         let mut tx = self.db.write(Durability::Full).await?;
@@ -222,6 +232,37 @@ impl Rebuilds {
         };
         audit::write(conn, &entry, self.clock.now()).await
     }
+}
+
+/// What an action changes of a rebuild.
+type Columns = Vec<(&'static str, Value)>;
+
+fn switched(rebuild: &Rebuild, force: bool, dead: i64) -> Result<Columns, Refusal> {
+    match rebuild.state {
+        state if rebuild.wish.in_place => Err(Refusal::NotIn(state)),
+        State::Ready | State::Failed | State::Applying | State::Checking if dead > 0 && !force => {
+            Err(Refusal::DeadKeys(dead))
+        }
+        State::Ready | State::Failed | State::Applying | State::Checking if rebuild.noted.parts.is_empty() => {
+            Err(Refusal::NotIn(rebuild.state))
+        }
+        State::Ready | State::Failed | State::Applying | State::Checking => Ok(vec![
+            ("is_paused", 0.into()),
+            ("is_held", 0.into()),
+            ("is_forced", i64::from(force).into()),
+            ("state", State::Applying.name().into()),
+            ("report", "".into()),
+        ]),
+        state => Err(Refusal::NotIn(state)),
+    }
+}
+
+fn cancelled(rebuild: &Rebuild) -> Result<Columns, Refusal> {
+    if rebuild.state == State::Removing {
+        return Err(Refusal::NotIn(State::Removing));
+    }
+    let removes = if rebuild.wish.in_place { 0 } else { rebuild.generation.0 };
+    Ok(vec![("state", State::Cancelling.name().into()), ("removes", removes.into())])
 }
 
 pub(super) fn refused(projector: &str, refusal: Refusal) -> Error {

@@ -23,6 +23,10 @@ pub enum Refusal {
     NotWhole,
     /// The wish contradicts itself, or the log has no such place.
     Wish(Cow<'static, str>),
+    /// Its end is before its beginning.
+    EndsBeforeItBegins,
+    /// A replay in place has no switch that could wait.
+    NothingToHold,
     /// Another rebuild of the projector is under way.
     UnderWay(State),
     /// There is no rebuild, or it has ended.
@@ -59,6 +63,8 @@ impl fmt::Display for Refusal {
                  facts: build it from the beginning or from facts, or apply the events in place",
             ),
             Self::Wish(what) => f.write_str(what),
+            Self::EndsBeforeItBegins => f.write_str("it ends before it begins"),
+            Self::NothingToHold => f.write_str("in place there is no switch that could wait"),
             Self::UnderWay(State::Failed) => f.write_str(
                 "a rebuild of it has failed and is still there: resume it, which checks it again, or cancel it",
             ),

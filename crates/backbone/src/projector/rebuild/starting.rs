@@ -1,5 +1,7 @@
 //! How a rebuild begins: what may be asked for, and the row that says so.
 
+use tidings_event::Timestamp;
+
 use super::{
     Generations, Rebuilds, Refusal,
     control::refused,
@@ -9,7 +11,7 @@ use crate::{
     Conn, Durability, Error, Result,
     audit::Actor,
     idempotency::{IdempotencyKey, once},
-    log::{Log, Offset},
+    log::{Log, Offset, Part},
     projector::{
         Generation,
         generation::{self, keep_live},
@@ -119,15 +121,15 @@ impl Rebuilds {
 
     /// Whether it is possible at all.
     async fn look_over(&self, projector: &str, start: &Start) -> Result<Result<(), Refusal>> {
-        match self.check_wish(projector, &start.wish) {
+        match self.check_wish(projector, start) {
             Ok(()) => self.check_places(&start.wish).await,
             refusal => Ok(refusal),
         }
     }
 
-    fn check_wish(&self, projector: &str, wish: &Wish) -> Result<(), Refusal> {
+    fn check_wish(&self, projector: &str, start: &Start) -> Result<(), Refusal> {
         let found = self.known(projector)?;
-        let Wish { source, until, in_place } = wish;
+        let Wish { source, until, in_place } = &start.wish;
         let is_checked = found.generations().is_some_and(Generations::is_checked_against_facts);
         if is_checked && !in_place && matches!(source, Source::Time(_) | Source::Offset(_)) {
             return Err(Refusal::NotWhole);
@@ -143,6 +145,7 @@ impl Rebuilds {
             return match (found.is_replayable(), source) {
                 (false, _) => Err(Refusal::NotReplayable),
                 (true, Source::Facts) => Err(Refusal::wish("facts are not copied in place")),
+                (true, _) if start.hold => Err(Refusal::NothingToHold),
                 (true, _) => Ok(()),
             };
         }
@@ -155,7 +158,7 @@ impl Rebuilds {
     }
 
     /// Refuses places that the log has not come to: what is built would be empty, and lack all that is committed
-    /// before the log comes there.
+    /// before the log comes there. So is an end before the beginning: it would be said to be done, and nothing applied.
     async fn check_places(&self, wish: &Wish) -> Result<Result<(), Refusal>> {
         for place in [Some(wish.source), wish.until].into_iter().flatten() {
             match place {
@@ -168,7 +171,27 @@ impl Rebuilds {
                 Source::Offset(_) | Source::Time(_) | Source::Beginning | Source::Facts => {}
             }
         }
-        Ok(Ok(()))
+        match wish.until {
+            Some(until) if self.is_before(until, wish.source).await? => Ok(Err(Refusal::EndsBeforeItBegins)),
+            _ => Ok(Ok(())),
+        }
+    }
+
+    async fn is_before(&self, place: Source, other: Source) -> Result<bool> {
+        Ok(match (place, other) {
+            (Source::Time(at), Source::Time(other)) => at < other,
+            (Source::Offset(at), Source::Offset(other)) => at < other,
+            (Source::Time(at), Source::Offset(other)) => self.offset_since(at).await? < other,
+            (Source::Offset(at), Source::Time(other)) => at < self.offset_since(other).await?,
+            (Source::Beginning | Source::Facts, _) | (_, Source::Beginning | Source::Facts) => false,
+        })
+    }
+
+    /// The first offset of the outbox at this moment or later.
+    async fn offset_since(&self, at: Timestamp) -> Result<i64> {
+        let part = Part::outbox();
+        let before = self.log.before(std::slice::from_ref(&part), at).await?;
+        Ok(before.get(&part).map_or(0, |before| before.0 + 1))
     }
 
     /// What is to be known of events that an operator discarded before the log is applied again: they are in it.

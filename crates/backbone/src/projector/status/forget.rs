@@ -1,8 +1,10 @@
 //! What is stored of a projector that no program has any more is removed: its position holds retention back.
 
+use std::collections::BTreeSet;
+
 use super::{Handle, PoisonError, plain, positions};
 use crate::{
-    Result,
+    Conn, Result,
     audit::{self, Actor, Entry, Reason},
     db::Durability,
     parking,
@@ -47,23 +49,13 @@ impl Handle {
         actor: &Actor,
         reason: Option<&Reason>,
     ) -> Result<Result<Forgotten, NotForgotten>> {
-        if self.registered.lock().unwrap_or_else(PoisonError::into_inner).contains_key(plain(name)) {
-            return Ok(Err(NotForgotten::Registered(plain(name).to_owned())));
-        }
         let mut tx = self.db.write(Durability::Full).await?;
-        let stored: Vec<String> = positions(tx.conn()).await?.into_iter().map(|stored| stored.projector).collect();
-        let mut own: Vec<String> = stored.into_iter().filter(|identity| plain(identity) == name).collect();
+        let own = match self.forgettable(&mut tx.conn(), name).await? {
+            Ok(own) => own,
+            Err(refusal) => return tx.rollback().await.map(|()| Err(refusal)),
+        };
         let count = own.len();
-        own.dedup();
-        if own.is_empty() {
-            return Ok(Err(NotForgotten::Unknown(name.to_owned())));
-        }
-        for identity in own {
-            let parked = parking::count(tx.conn(), &identity).await?;
-            let keys = parked.tried() + parked.dead;
-            if keys > 0 {
-                return Ok(Err(NotForgotten::Parked { projector: identity, keys }));
-            }
+        for identity in own.into_iter().collect::<BTreeSet<String>>() {
             position::remove(&mut tx.conn(), &identity).await?;
         }
         for table in ["projector_generation", "rebuild"] {
@@ -76,5 +68,35 @@ impl Handle {
         audit::write(&mut tx.conn(), &entry, self.clock.now()).await?;
         tx.commit().await?;
         Ok(Ok(Forgotten { positions: count }))
+    }
+
+    /// What [`Handle::forget`] would remove.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn would_forget(&self, name: &str) -> Result<Result<Forgotten, NotForgotten>> {
+        let mut tx = self.db.read().await?;
+        let own = self.forgettable(&mut tx.conn(), name).await?;
+        Ok(own.map(|own| Forgotten { positions: own.len() }))
+    }
+
+    /// Whose positions are to go, the name of its generation for each.
+    async fn forgettable(&self, conn: &mut Conn<'_>, name: &str) -> Result<Result<Vec<String>, NotForgotten>> {
+        if self.registered.lock().unwrap_or_else(PoisonError::into_inner).contains_key(plain(name)) {
+            return Ok(Err(NotForgotten::Registered(plain(name).to_owned())));
+        }
+        let stored = positions(conn.reborrow()).await?.into_iter().map(|stored| stored.projector);
+        let own: Vec<String> = stored.filter(|identity| plain(identity) == name).collect();
+        if own.is_empty() {
+            return Ok(Err(NotForgotten::Unknown(name.to_owned())));
+        }
+        for identity in own.iter().collect::<BTreeSet<_>>() {
+            let parked = parking::count(conn.reborrow(), identity).await?;
+            let keys = parked.tried() + parked.dead;
+            if keys > 0 {
+                return Ok(Err(NotForgotten::Parked { projector: identity.clone(), keys }));
+            }
+        }
+        Ok(Ok(own))
     }
 }

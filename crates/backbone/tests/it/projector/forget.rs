@@ -30,7 +30,12 @@ async fn a_projector_that_is_gone_is_forgotten_and_what_is_known_or_waits_is_not
     assert_eq!(forget("recorder@2").await, Err(NotForgotten::Registered("recorder".to_owned())));
     assert_eq!(forget("nobody").await, Err(NotForgotten::Unknown("nobody".to_owned())));
     let parked = NotForgotten::Parked { projector: "former".to_owned(), keys: 1 };
-    assert_eq!(forget("former").await, Err(parked));
+    assert_eq!(forget("former").await, Err(parked.clone()));
+    // Whoever asks first hears the same, and changes nothing.
+    let would_forget = async |name: &str| new.handle.would_forget(name).await.unwrap();
+    assert_eq!(would_forget("recorder@2").await, Err(NotForgotten::Registered("recorder".to_owned())));
+    assert_eq!(would_forget("nobody").await, Err(NotForgotten::Unknown("nobody".to_owned())));
+    assert_eq!(would_forget("former").await, Err(parked));
     let names = async || {
         let statuses = new.handle.statuses().await.unwrap();
         statuses.into_iter().map(|status| (status.name, status.state)).collect::<Vec<_>>()
@@ -41,6 +46,7 @@ async fn a_projector_that_is_gone_is_forgotten_and_what_is_known_or_waits_is_not
     world.execute("DELETE FROM parked_event").await;
     world.execute("DELETE FROM parked_key").await;
 
+    assert_eq!(would_forget("former").await, Ok(Forgotten { positions: 1 }));
     assert_eq!(forget("former").await, Ok(Forgotten { positions: 1 }));
     assert_eq!(names().await, [("recorder".to_owned(), State::Running)]);
     let records = audit::list(world.db.read().await.unwrap().conn(), None, 10).await.unwrap();

@@ -63,3 +63,36 @@ async fn a_rebuild_begins_at_an_offset_or_a_time_and_ends_where_it_is_told_to() 
     }
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_ends_before_it_begins_or_would_wait_for_a_switch_is_refused() {
+    let lamps = Arc::new(Lamps::on(Engine::Sqlite).await);
+    let projection = Projection::new();
+    let running = lamps.start(&projection);
+    lamps.turn(0..20).await;
+    running.settle().await;
+    let rebuilds = running.handle.rebuilds();
+    let (offset, turned) = (Source::Offset, lamps.world.clock.now());
+    while lamps.world.clock.now() == turned {
+        tokio::task::yield_now().await;
+    }
+    // Before the first event, and behind the last one.
+    let (early, late) = (Source::Time(Timestamp(1)), Source::Time(lamps.world.clock.now()));
+    let would = async |source: Source, until: Source, hold: bool| {
+        let wish = Wish { source, until: Some(until), in_place: true };
+        match rebuilds.would_start(NAME, Start { wish, hold, ..Start::default() }).await {
+            Ok(_) => None,
+            Err(Error::Rebuild { refusal, .. }) => Some(refusal),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    for (source, until) in [(offset(9), offset(8)), (late, early), (offset(2), early), (late, offset(20))] {
+        let refused = would(source, until, false).await;
+        assert_eq!(refused, Some(Refusal::EndsBeforeItBegins), "{source:?} until {until:?}");
+    }
+    for (source, until) in [(offset(8), offset(9)), (early, late), (offset(1), late), (early, offset(20))] {
+        assert_eq!(would(source, until, false).await, None, "{source:?} until {until:?}");
+        assert_eq!(would(source, until, true).await, Some(Refusal::NothingToHold));
+    }
+    running.stop().await;
+}

@@ -1,14 +1,14 @@
 //! Prints events, until nobody reads them any more.
 
-use std::{
-    io::{self, Write as _},
-    ops::ControlFlow,
-};
+use std::{io, ops::ControlFlow};
 
 use tidings_backbone::log::Recorded;
 use tidings_event::cloudevents;
 
-use crate::{Error, Result, cli::operator::harmless};
+use crate::{
+    Result,
+    cli::{operator::harmless, put},
+};
 
 /// How events are printed to standard output.
 pub(super) struct Output {
@@ -27,12 +27,7 @@ impl Output {
             text.push_str(&self.line(event)?);
             text.push('\n');
         }
-        let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Ok(()) => Ok(ControlFlow::Continue(())),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
-            Err(source) => Err(Error::System { doing: "printing events", source }),
-        }
+        put(&text)
     }
 
     fn line(&self, recorded: &Recorded) -> Result<String> {

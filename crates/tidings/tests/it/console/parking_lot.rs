@@ -187,7 +187,7 @@ async fn what_was_shown_is_redriven_and_nothing_more(world: &World, hand: &mut H
     browser.see_text(".foresight", "1 key with 1 waiting event would be tried again.").await;
     hand.run("UPDATE parked_key SET error = 'poison' WHERE event_key = '5'").await;
     press(browser, "[data-act=confirm]").await;
-    browser.see_text("dialog [role=alert]", "2 keys match now and 1 were shown").await;
+    browser.see_text("dialog [role=alert]", "more keys match now (2) than were shown (1)").await;
     browser.see_text(".foresight", "2 keys with 2 waiting events would be tried again.").await;
     assert_eq!(world.parked().await.len(), 2, "nothing was done");
     press(browser, "[data-act=confirm]").await;

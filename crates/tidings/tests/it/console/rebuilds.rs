@@ -1,17 +1,22 @@
 //! Rebuilds in the console, worked by the keyboard alone.
 
 use serde_json::{Value, json};
-use tidings_testkit::World;
+use tidings_testkit::{Kind, World};
 
 use super::{
     NOT_LOGGED_IN,
     browser::{BACKSPACE, Browser, DOWN, ENTER, ESCAPE, TAB, UP},
     keyboard::{press, tab_to, the_dialog_keeps_the_focus, the_page_fits_a_phone, the_page_is_accessible},
-    logged_in, register,
+    logged_in_on, on_each_log, register,
 };
 
-async fn before_the_rebuilds() -> (World, Browser) {
-    let (world, browser) = logged_in().await;
+on_each_log!(
+    a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone,
+    a_rebuild_that_is_given_up_and_one_that_is_refused_say_so,
+);
+
+async fn before_the_rebuilds(kind: Kind) -> (World, Browser) {
+    let (world, browser) = logged_in_on(kind).await;
     browser.prefer("light").await;
     browser.resize(1360, 840).await;
     register(&world, &super::HANDLES).await;
@@ -30,9 +35,8 @@ async fn rebuilds(world: &World) -> Value {
     world.admin().await.read("/v1/admin/rebuilds").await["items"].take()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone() {
-    let (world, browser) = before_the_rebuilds().await;
+async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone(kind: Kind) {
+    let (world, browser) = before_the_rebuilds(kind).await;
     browser.type_keys("s").await;
     browser.see_text(".foresight", "Generation 2 of relation would be built beside the live one").await;
     the_page_is_accessible(&browser).await;
@@ -68,11 +72,17 @@ async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone
 
     browser.see("[data-rebuild=applying]").await;
     press(&browser, ".parts summary").await;
-    browser.see_text(".parts td", "/0").await;
+    let parts = if kind == Kind::Embedded { 1 } else { 3 };
+    browser.see_text(".parts summary", &format!("Parts of the log ({parts})")).await;
+    for part in 0..parts {
+        browser.see_text(".parts td", &format!("/{part}")).await;
+    }
     the_page_is_accessible(&browser).await;
     the_page_fits_a_phone(&browser).await;
     browser.until("return document.querySelector('progress').value >= 20", vec![], "a fifth of it").await;
-    browser.picture("console-rebuilds").await;
+    if kind == Kind::Embedded {
+        browser.picture("console-rebuilds").await;
+    }
     press(&browser, "[data-act=pause]").await;
     browser.see_text("dialog h2", "Pause the rebuild of relation, generation 2?").await;
     press(&browser, "[data-act=confirm]").await;
@@ -102,9 +112,8 @@ async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone
     assert_eq!(browser.errors(&[NOT_LOGGED_IN, "status of 409"]).await, Vec::<String>::new());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_rebuild_that_is_given_up_and_one_that_is_refused_say_so() {
-    let (world, browser) = before_the_rebuilds().await;
+async fn a_rebuild_that_is_given_up_and_one_that_is_refused_say_so(kind: Kind) {
+    let (world, browser) = before_the_rebuilds(kind).await;
     let slow = json!({ "projector": "relation", "events_per_second": 1 });
     world.admin().await.post("/v1/admin/rebuilds", &slow).await.json(200);
     browser.see("[data-rebuild=applying]").await;

@@ -24,7 +24,8 @@ async fn projector_unregistered() {
     watch.fires(&["TidingsProjectorUnregistered"]);
     let lag = it.run(&world, "tidings lag", &[]).await;
     assert!(lag.contains("former") && lag.contains("unregistered"), "{lag}");
-    it.run(&world, "tidings projector forget NAME", &[("NAME", "former")]).await;
+    let forgotten = it.run(&world, "tidings projector forget NAME", &[("NAME", "former")]).await;
+    assert_eq!(forgotten.trim_end(), "1 position of `former` is removed");
     watch.look(&world, 5).await;
     watch.is_quiet(&["TidingsProjectorUnregistered"]);
     assert!(!world.run(&["lag"]).await.contains("former"));
