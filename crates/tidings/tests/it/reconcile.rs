@@ -4,9 +4,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidings_testkit::{Kind, World, caller::sent, on_every_world};
 
-use crate::world_on;
+use crate::{parked::with_poison, until_metric, world_on};
 
-on_every_world!(an_operator_reconciles_by_command_line_and_api_and_sees_the_same_runs);
+on_every_world!(
+    an_operator_reconciles_by_command_line_and_api_and_sees_the_same_runs,
+    what_waits_is_told_as_lagging_and_what_was_repaired_and_redriven_is_counted,
+);
 
 async fn done(world: &World, id: &Value) -> Value {
     let path = format!("/v1/admin/reconciliations/{}", id.as_str().unwrap());
@@ -76,4 +79,38 @@ async fn an_operator_reconciles_by_command_line_and_api_and_sees_the_same_runs(k
     for (part, page) in world.metrics().await {
         assert!(page.contains(runs), "{part:?} tells those of commands as well: {page}");
     }
+}
+
+/// Every process tells these lines.
+async fn is_told(world: &World, lines: &[&str]) {
+    for (part, page) in world.metrics().await {
+        for line in lines {
+            assert!(page.lines().any(|told| told == *line), "{part:?} tells {line}: {page}");
+        }
+    }
+}
+
+async fn what_waits_is_told_as_lagging_and_what_was_repaired_and_redriven_is_counted(kind: Kind) {
+    // What user 4 does waits in the parking lot, three events.
+    let (world, mut hand) = with_poison(kind, &[]).await;
+    world.run(&["reconcile"]).await;
+    let lagging = "tidings_reconciliation_lagging{check=\"relation.mirror\"} 3";
+    let differences = "tidings_reconciliation_differences{check=\"relation.mirror\"} 0";
+    is_told(&world, &[lagging, differences, "tidings_reconciliation_repaired_events_total 0"]).await;
+
+    assert_eq!(hand.run("DELETE FROM follower WHERE from_user_id = 5").await, 1);
+    assert_eq!(world.output(&["reconcile"]).await.status.code(), Some(1));
+    is_told(&world, &[lagging, "tidings_reconciliation_differences{check=\"relation.mirror\"} 1"]).await;
+    world.run(&["reconcile", "--repair"]).await;
+    is_told(&world, &[lagging, differences, "tidings_reconciliation_repaired_events_total 1"]).await;
+
+    assert_eq!(world.metric("tidings_redriven_events_total").await, 0.0);
+    hand.admit().await;
+    world.run(&["parked", "redrive", "--key", "4", "--yes"]).await;
+    until_metric(&world, "tidings_redriven_events_total", |events| events == 3.0).await;
+    world.drain().await;
+    world.run(&["reconcile"]).await;
+    let none = "tidings_reconciliation_lagging{check=\"relation.mirror\"} 0";
+    is_told(&world, &[none, differences, "tidings_reconciliation_repaired_events_total 1"]).await;
+    world.verify().await;
 }

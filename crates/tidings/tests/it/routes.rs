@@ -3,6 +3,7 @@
 
 mod garbage;
 mod health;
+mod operator;
 mod shapes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,9 +148,8 @@ async fn every_route_has_an_expectation_and_every_expectation_a_route() {
     assert_eq!(changing, with_effect, "every state-changing route says what event it leaves");
 }
 
-#[tokio::test]
-async fn every_route_admits_those_it_is_for_and_nobody_else() {
-    let world = world(&[]).await;
+async fn every_route_admits_those_it_is_for_and_nobody_else(kind: Kind) {
+    let world = world_on(kind, &[]).await;
     world.register(1..=2).await;
     let (nobody, user, admin) = (world.nobody(), world.user(1).await, world.admin().await);
     let forged = world.bearer("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiIsInJvbGVzIjpbImFkbWluIl19.");
@@ -180,7 +180,10 @@ async fn every_route_admits_those_it_is_for_and_nobody_else() {
     }
 }
 
-on_every_world!(every_state_changing_route_leaves_one_event_if_something_changed_and_none_if_not,);
+on_every_world!(
+    every_route_admits_those_it_is_for_and_nobody_else,
+    every_state_changing_route_leaves_one_event_if_something_changed_and_none_if_not,
+);
 
 async fn every_state_changing_route_leaves_one_event_if_something_changed_and_none_if_not(kind: Kind) {
     let world = world_on(kind, &[]).await;

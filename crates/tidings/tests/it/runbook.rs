@@ -15,32 +15,11 @@ mod reconciliation;
 mod services;
 mod truth;
 
-use std::time::Duration;
-
 use serde_json::Value;
 use tidings_testkit::World;
 
 use self::{alert::Watch, page::Section, receiver::Receiver};
-
-/// Longest time that a test waits for a state.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause between two looks whether it is there.
-const LOOK_GAP: Duration = Duration::from_millis(50);
-
-/// Waits until something holds.
-async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    let waiting = async {
-        while !holds().await {
-            tokio::time::sleep(LOOK_GAP).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
-}
-
-/// Waits until a metric, summed over labels and processes, is as wanted.
-async fn until_metric(world: &World, name: &str, wanted: impl Fn(f64) -> bool) {
-    until(name, async || wanted(world.metric(name).await)).await;
-}
+use crate::{until, until_metric};
 
 /// Waits until some process tells this line.
 async fn until_told(world: &World, line: &str) {

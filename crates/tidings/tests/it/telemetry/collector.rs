@@ -8,6 +8,8 @@ use tidings_testkit::Process;
 /// How long it may take until what was sent stands in the file.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_GAP: Duration = Duration::from_millis(50);
+/// The status of a span of what went wrong, in OTLP.
+const ERROR: u64 = 2;
 
 /// A running collector. Dropping it ends it.
 pub(super) struct Collector {
@@ -27,6 +29,10 @@ pub(super) struct Received {
     pub(super) end: u64,
     /// Trace and span of each.
     pub(super) links: Vec<(String, String)>,
+    /// How many more it has to do with.
+    pub(super) links_left_out: usize,
+    /// What went wrong.
+    pub(super) error: Option<String>,
     /// The role of the process that sent it.
     pub(super) role: String,
     pub(super) service: String,
@@ -109,6 +115,9 @@ fn received(request: &Value) -> Vec<Received> {
                 start: text("startTimeUnixNano").parse().unwrap(),
                 end: text("endTimeUnixNano").parse().unwrap(),
                 links: list(&span, "links").iter().map(link).collect(),
+                links_left_out: span["droppedLinksCount"].as_u64().unwrap_or_default() as usize,
+                error: (span["status"]["code"] == ERROR)
+                    .then(|| span["status"]["message"].as_str().unwrap_or_default().to_owned()),
                 role: attribute("tidings.role"),
                 service: attribute("service.name"),
                 attributes: span["attributes"].clone(),

@@ -15,7 +15,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::{database::Hand, world_on};
+use crate::{database::Hand, until_metric, world_on};
 
 /// Series of one process, whatever its clients do.
 const SERIES_MAX: usize = 2_000;
@@ -117,27 +117,17 @@ async fn ages_are_true_while_relays_and_projectors_are_dead(kind: Kind) {
     // What is not relayed is not applied either, though the log does not know of it.
     rises("tidings_projector_oldest_age_seconds").await;
     assert_eq!(world.metric("tidings_projector_lag_events").await, 0.0);
-    until(&world, "tidings_relay_lease_held", |held| held == 0.0).await;
+    until_metric(&world, "tidings_relay_lease_held", |held| held == 0.0).await;
 
     world.start_part(Part::Relay(1), &[]).await;
-    until(&world, "tidings_outbox_unrelayed_events", |events| events == 0.0).await;
-    until(&world, "tidings_projector_lag_events", |events| events > 0.0).await;
+    until_metric(&world, "tidings_outbox_unrelayed_events", |events| events == 0.0).await;
+    until_metric(&world, "tidings_projector_lag_events", |events| events > 0.0).await;
     rises("tidings_projector_lag_age_seconds").await;
     rises("tidings_projector_oldest_age_seconds").await;
     world.start_part(Part::Project(1), &[]).await;
     world.drain().await;
     assert_eq!(world.metric("tidings_projector_lag_age_seconds").await, 0.0);
     assert_eq!(world.metric("tidings_projector_oldest_age_seconds").await, 0.0);
-}
-
-async fn until(world: &World, name: &str, wanted: impl Fn(f64) -> bool) {
-    for _ in 0..600 {
-        if wanted(world.metric(name).await) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{name} is {}", world.metric(name).await);
 }
 
 /// Passes on what is said to a database, until it is frozen.

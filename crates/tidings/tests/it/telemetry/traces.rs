@@ -1,13 +1,19 @@
 //! One request, followed through all processes by a real collector.
 
+mod joined;
+mod parked;
+
 use serde_json::Value;
 use tidings_backbone::clock::Stopwatch;
-use tidings_testkit::{Kind, Options, Part, World, caller::sent, model::Change, on_every_world};
+use tidings_testkit::{
+    Kind, Options, Part, World, caller::sent, model::Change, on_every_distributed_world, on_every_world,
+};
 use tokio::net::TcpListener;
 
 use super::collector::{Collector, Received};
 
 on_every_world!(one_follow_is_one_trace_from_its_request_to_its_projection);
+on_every_distributed_world!(one_follow_is_one_trace_also_where_relays_poll);
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
@@ -17,23 +23,39 @@ fn is_left_out() -> bool {
     std::env::var("TIDINGS_TEST_WITHOUT").is_ok_and(|without| without.split(',').any(|one| one == "otelcol"))
 }
 
+/// A world that sends spans to this collector.
+fn traced(kind: Kind, collector: &Collector) -> Options {
+    Options::new(crate::BINARY)
+        .on(kind)
+        .with("telemetry.otlp_endpoint", collector.url())
+        // Nobody is traced but who asks for it.
+        .with("telemetry.sample_ratio", "0")
+        .with("telemetry.service_name", "a-community")
+        .with("log.format", "json")
+        .with("log.level", "info,tidings::http=debug")
+}
+
+fn json_lines(said: &str) -> Vec<Value> {
+    said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
 async fn one_follow_is_one_trace_from_its_request_to_its_projection(kind: Kind) {
+    one_follow_is_one_trace(kind, "binlog").await;
+}
+
+async fn one_follow_is_one_trace_also_where_relays_poll(kind: Kind) {
+    one_follow_is_one_trace(kind, "poll").await;
+}
+
+async fn one_follow_is_one_trace(kind: Kind, relay_mode: &str) {
     if is_left_out() {
         eprintln!("not run: the collector was left out");
         return;
     }
     let collector = Collector::start().await;
     let is_apart = kind != Kind::Embedded;
-    let options = Options::new(crate::BINARY).on(kind);
-    let options = if is_apart { options.apart() } else { options };
-    let options = options
-        .with("telemetry.otlp_endpoint", collector.url())
-        // Nobody is traced but who asks for it.
-        .with("telemetry.sample_ratio", "0")
-        .with("telemetry.service_name", "a-community")
-        .with("log.format", "json")
-        .with("log.level", "info,tidings::http=debug");
-    let world = World::start_with(options).await;
+    let options = traced(kind, &collector).with("relay.mode", relay_mode);
+    let world = World::start_with(if is_apart { options.apart() } else { options }).await;
     let event = followed(&world).await;
     let lines: Vec<String> = [Part::Server, Part::Api(1), Part::Api(2)].map(|part| world.said(part)).into();
     assert!(world.stop().await.success());
@@ -46,7 +68,7 @@ async fn one_follow_is_one_trace_from_its_request_to_its_projection(kind: Kind) 
     let others: Vec<_> = spans.iter().filter(|span| span.trace_id == other_trace()).collect();
     assert!(others.is_empty(), "nothing is made of what is not sampled, or asked for by a stranger: {others:#?}");
 
-    let lines = lines.iter().flat_map(|said| said.lines()).filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = lines.iter().flat_map(|said| json_lines(said));
     let mine: Vec<Value> = lines.filter(|line| line["request_id"] == "request-7").collect();
     assert!(!mine.is_empty(), "the request was logged");
     assert!(mine.iter().all(|line| line["trace_id"] == TRACE), "{mine:?}");
