@@ -5,7 +5,7 @@ use tidings_backbone::relay::State;
 use super::{Running, left, reasons};
 use crate::{
     relay::{
-        servers::{self, Own},
+        servers::{self, Own, on_own_of_both},
         whole::numbers,
         wire::Wire,
         world::{World, insert, insert_of, on_both, within},
@@ -20,6 +20,7 @@ on_both!(
     a_poller_that_was_frozen_for_longer_than_its_locks_loses_and_doubles_nothing,
     while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_is_lost,
 );
+on_own_of_both!(a_server_whose_binlog_holds_statements_is_polled);
 
 async fn an_oversized_row_is_a_dead_letter_with_its_reason_and_other_keys_flow(mut world: World) {
     let log = local();
@@ -131,17 +132,7 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     servers::run(&[&["down", "--wipe"], &kafka[..]].concat()).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_mariadb_whose_binlog_holds_statements_is_polled() {
-    statements(Own::mariadb("statements_are_polled").await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_mysql_whose_binlog_holds_statements_is_polled() {
-    statements(Own::mysql("statements_are_polled").await).await;
-}
-
-async fn statements(mut own: Own) {
+async fn a_server_whose_binlog_holds_statements_is_polled(mut own: Own) {
     own.world.emit(0..20).await;
     own.world.sql("SET GLOBAL binlog_format = 'STATEMENT'").await;
     own.reconnect().await;
