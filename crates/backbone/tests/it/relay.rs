@@ -6,6 +6,7 @@ mod names;
 mod outage;
 mod path;
 mod poll;
+mod quiet;
 mod refusals;
 mod servers;
 mod statements;

@@ -73,9 +73,7 @@ impl World {
         };
         let address = std::env::var(variable)
             .unwrap_or_else(|_| panic!("{variable} is not set: run `scripts/services up`, then eval its `env`"));
-        // Tests of two files may have one name.
-        let name = test.rsplit("::").next().unwrap();
-        Self::at(address, &format!("{:08x}_{name}", crc32fast::hash(test.as_bytes()))).await
+        Self::at(address, &short(test)).await
     }
 
     /// A fresh database on the server at `address`.
@@ -115,6 +113,12 @@ impl World {
     pub(crate) fn collect(&self, checkpoint: Option<Checkpoint>) -> Collector {
         Collector::start(self.options(), checkpoint)
     }
+}
+
+/// A name for the test of this path. Tests of two files, and of two engines, have names that differ.
+pub(crate) fn short(test: &str) -> String {
+    let name = test.rsplit("::").next().unwrap();
+    format!("{:08x}_{name}", crc32fast::hash(test.as_bytes()))
 }
 
 async fn connect(address: &str) -> Conn {
