@@ -27,13 +27,13 @@ on_own_of_both!(
 
 /// Commits events one by one, over every failure of the server, until told to stop. An event whose commit
 /// was not answered may be there or not; whatever the database holds in the end is what counts.
-struct Writer {
+pub(crate) struct Writer {
     stop: tokio_util::sync::CancellationToken,
     task: tokio::task::JoinHandle<u64>,
 }
 
 impl Writer {
-    fn start(world: &World, from: u64) -> Self {
+    pub(crate) fn start(world: &World, from: u64) -> Self {
         let stop = tokio_util::sync::CancellationToken::new();
         let (address, database, stopped) = (world.address.clone(), world.database.clone(), stop.clone());
         let task = tokio::spawn(async move {
@@ -60,7 +60,7 @@ impl Writer {
         Self { stop, task }
     }
 
-    async fn stop(self) -> u64 {
+    pub(crate) async fn stop(self) -> u64 {
         self.stop.cancel();
         self.task.await.unwrap()
     }
