@@ -7,6 +7,7 @@ mod outage;
 mod path;
 mod poll;
 mod quiet;
+mod redis;
 mod refusals;
 mod servers;
 mod statements;

@@ -39,7 +39,7 @@ on_own_of_both!(a_relay_whose_database_is_away_waits_and_says_so);
 pub(crate) struct Running {
     pub(crate) handle: Handle,
     shutdown: CancellationToken,
-    task: JoinHandle<Result<()>>,
+    pub(crate) task: JoinHandle<Result<()>>,
 }
 
 impl Running {
@@ -49,7 +49,7 @@ impl Running {
         Self::into(world, Sink::Kafka(Box::new(sink)), &log.prefix)
     }
 
-    fn into(world: &World, sink: Sink, prefix: &str) -> Self {
+    pub(crate) fn into(world: &World, sink: Sink, prefix: &str) -> Self {
         let bytes_max = sink.record_bytes_max();
         let formatter = Formatter::new(&[Route::default()], prefix, Clock::system(), bytes_max).unwrap();
         let relay = Relay::new(world.options(), formatter, sink, Clock::system()).unwrap();
