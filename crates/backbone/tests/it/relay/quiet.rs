@@ -14,10 +14,10 @@ use crate::{
     sinks::broker::{committed, local},
 };
 
-on_own_of_both!(a_relay_whose_database_is_away_says_so_once_for_each_pause,);
+on_own_of_both!(a_relay_whose_database_is_away_says_so_once_for_each_pause);
 
 /// Waits until there are so many lines by somebody.
-async fn until(said: &Said, by: &str, lines: usize) {
+pub(crate) async fn until(said: &Said, by: &str, lines: usize) {
     let count = || said.lines().iter().filter(|line| line.by == by).count();
     within(async {
         while count() < lines {
@@ -28,7 +28,7 @@ async fn until(said: &Said, by: &str, lines: usize) {
 }
 
 /// Each line tells of the pause that is the next one of whoever says it.
-fn assert_one_for_each_pause(lines: &[Line], text: &str) {
+pub(crate) fn assert_one_for_each_pause(lines: &[Line], text: &str) {
     let mut steps: HashMap<&str, u32> = HashMap::new();
     for line in lines {
         let step = steps.entry(&line.by).or_default();
@@ -40,6 +40,7 @@ fn assert_one_for_each_pause(lines: &[Line], text: &str) {
 }
 
 const SOURCE_AWAY: &str = "the relay's source is away; trying again";
+pub(crate) const SINK_AWAY: &str = "the relay's sink is away; trying again";
 
 /// Two times: the second begins with a short pause again.
 async fn assert_says_little(own: &mut Own, said: &Said, mut relayed: impl AsyncFnMut(u64)) {

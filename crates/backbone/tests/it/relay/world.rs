@@ -12,8 +12,8 @@ use tidings_testkit::database::Engine;
 /// Longest time a test waits before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Makes each test of the list a test on MariaDB and a test on MySQL; what can be shown on one of them alone stands behind
-/// its name: `on_both!(first, second; mysql: third)`.
+/// Makes each test of the list a test on MariaDB and a test on MySQL; what can be shown on one of them alone stands
+/// behind its name: `on_both!(first, second; mysql: third)`.
 macro_rules! on_both {
     ($($lists:tt)+) => {
         $crate::relay::world::on_servers!($crate::relay::world::World, only_on_mariadb, only_on_mysql; $($lists)+);

@@ -7,12 +7,14 @@ use super::{Running, left, reasons};
 use crate::{
     relay::{
         outage::Writer,
+        quiet,
         servers::{self, Own, on_own_of_both},
         tables::emit_beside_strange_tables,
         whole::numbers,
         wire::Wire,
         world::{World, insert, insert_of, on_both, within},
     },
+    said::Said,
     sinks::broker::{committed, local, options},
 };
 
@@ -114,13 +116,14 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     let set = if world.is_mariadb { "poll-mariadb" } else { "poll-mysql" };
     let kafka = ["--set", set, "kafka"];
     let log = options(servers::start("kafka", set).await);
+    let (said, shard) = (Said::by(&world.group), format!("{}.0", world.group));
     let mut relay = Running::start(&world, &log);
     world.sql(insert_of(100, 0..100)).await;
     relay.until(100).await;
     let mut next = 100;
     for (stop, start) in [("kill", "up"), ("pause", "resume")] {
         servers::run(&[&[stop], &kafka[..]].concat()).await;
-        let before = relay.handle.status();
+        let (before, lines_before) = (relay.handle.status(), said.lines());
         for _ in 0..50 {
             world.sql(insert_of(100, next..next + 20)).await;
             next += 20;
@@ -128,6 +131,9 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
         within(relay.handle.wait_for(|status| status.state == State::BackingOff)).await.unwrap();
         assert_eq!(relay.handle.status().records, before.records);
         assert_eq!(left(&mut world).await, next - before.records);
+        let of_shard = lines_before.iter().filter(|line| line.by == shard).count();
+        quiet::until(&said, &shard, of_shard + 2).await;
+        quiet::assert_one_for_each_pause(&said.lines()[lines_before.len()..], quiet::SINK_AWAY);
         servers::run(&[&[start], &kafka[..]].concat()).await;
         relay.until(next).await;
     }
