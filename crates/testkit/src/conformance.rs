@@ -13,13 +13,13 @@ pub mod rate;
 pub mod registry;
 pub mod relation;
 
-/// Makes a `#[tokio::test]` of every case on every world, as `embedded::CASE`, `mariadb::CASE` and
-/// `mysql::CASE`. `$world` is an `async fn(Kind, &[(&str, &str)]) -> World` that starts a world with some keys
+/// Makes a `#[tokio::test]` of every case on every world, as `on_embedded::CASE`, `on_mariadb::CASE` and
+/// `on_mysql::CASE`. `$world` is an `async fn(Kind, &[(&str, &str)]) -> World` that starts a world with some keys
 /// of the configuration set.
 #[macro_export]
 macro_rules! conformance_suite {
     ($world:path) => {
-        $crate::conformance_suite! { @worlds $world; embedded Embedded, mariadb Mariadb, mysql Mysql; [
+        $crate::conformance_suite! { @worlds $world; on_embedded Embedded, on_mariadb Mariadb, on_mysql Mysql; [
             registry: registering_again_changes_nothing, registry: an_id_and_a_handle_belong_to_one_user,
             registry: a_user_without_an_id_gets_the_next_one, registry: users_are_found_by_id_and_by_handle,
             relation: following_is_idempotent_and_versions_rise_with_each_change,

@@ -199,6 +199,7 @@ impl Poller {
         let stop = Stop { lost: CancellationToken::new(), shutdown: shutdown.clone() };
         let shard = Shard {
             index,
+            group: group.clone(),
             address: self.address.clone(),
             outboxes: self.outboxes.clone(),
             formatter: self.formatter.clone(),

@@ -6,6 +6,8 @@ mod names;
 mod outage;
 mod path;
 mod poll;
+mod quiet;
+mod redis;
 mod refusals;
 mod servers;
 mod statements;

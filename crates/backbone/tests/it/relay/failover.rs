@@ -2,10 +2,17 @@
 
 use mysql_async::prelude::Queryable;
 
+use tidings_testkit::{database::Engine, on_every_server};
+
 use super::{servers, world::World};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn after_a_failover_of_mariadb_the_replica_is_read_on_by_gtid() {
+on_every_server!(after_a_failover_the_replica_is_read_on_by_gtid);
+
+async fn after_a_failover_the_replica_is_read_on_by_gtid(engine: Engine) {
+    if engine == Engine::Mariadb { mariadb().await } else { mysql().await }
+}
+
+async fn mariadb() {
     let (primary, replica) = pair("mariadb").await;
     let follow = [
         "SET GLOBAL server_id = 2".to_owned(),
@@ -20,8 +27,7 @@ async fn after_a_failover_of_mariadb_the_replica_is_read_on_by_gtid() {
     fail_over("mariadb", primary, replica, &follow, "STOP SLAVE", caught_up).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn after_a_failover_of_mysql_the_replica_is_read_on_by_gtid() {
+async fn mysql() {
     let (primary, replica) = pair("mysql").await;
     let follow = [
         "SET GLOBAL server_id = 2".to_owned(),

@@ -12,6 +12,7 @@ on_both!(
     a_column_that_is_named_and_is_not_there_is_refused_by_its_role,
     a_view_is_refused,
     a_seq_that_is_no_integer_is_refused_with_its_type,
+    tables_are_found_whatever_the_case_they_are_named_in,
 );
 
 async fn columns_are_found_whatever_the_case_they_are_named_in(mut world: World) {
@@ -64,9 +65,10 @@ async fn a_seq_that_is_no_integer_is_refused_with_its_type(mut world: World) {
     }
 }
 
-/// On a server that stores names in lower case and takes them in any.
-async fn tables_are_found_whatever_the_case_they_are_named_in(service: &str) {
+/// On another server of the kind, which stores names in lower case and takes them in any.
+async fn tables_are_found_whatever_the_case_they_are_named_in(other: World) {
     const SET: &str = "relay-names";
+    let service = if other.is_mariadb { "mariadb" } else { "mysql" };
     servers::run(&["down", "--wipe", "--set", SET, service]).await;
     let address = servers::start_with("--lower-case-table-names=1", service, SET).await;
     let mut world = World::at(address, "Any_Case").await;
@@ -80,14 +82,4 @@ async fn tables_are_found_whatever_the_case_they_are_named_in(service: &str) {
     relay.until(6).await;
     assert_eq!(relay.numbers(), [0, 1, 2, 3, 4, 5]);
     servers::run(&["down", "--wipe", "--set", SET, service]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn tables_of_mariadb_are_found_whatever_the_case_they_are_named_in() {
-    tables_are_found_whatever_the_case_they_are_named_in("mariadb").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn tables_of_mysql_are_found_whatever_the_case_they_are_named_in() {
-    tables_are_found_whatever_the_case_they_are_named_in("mysql").await;
 }

@@ -20,18 +20,20 @@ on_own_of_both!(
     compressed_transactions_are_decoded,
     a_compressed_transaction_that_is_too_large_is_read_from_the_table,
     one_stream_of_a_group_evicts_the_other,
-    settings_that_cannot_work_are_listed_all_at_once,
+    settings_that_cannot_work_are_listed_all_at_once;
+    mariadb: a_transaction_that_is_in_the_binlog_and_not_to_be_seen_is_not_passed_over;
+    mysql: a_mysql_without_gtids_is_read_by_file_and_offset,
 );
 
 /// Commits events one by one, over every failure of the server, until told to stop. An event whose commit
 /// was not answered may be there or not; whatever the database holds in the end is what counts.
-struct Writer {
+pub(crate) struct Writer {
     stop: tokio_util::sync::CancellationToken,
     task: tokio::task::JoinHandle<u64>,
 }
 
 impl Writer {
-    fn start(world: &World, from: u64) -> Self {
+    pub(crate) fn start(world: &World, from: u64) -> Self {
         let stop = tokio_util::sync::CancellationToken::new();
         let (address, database, stopped) = (world.address.clone(), world.database.clone(), stop.clone());
         let task = tokio::spawn(async move {
@@ -58,7 +60,7 @@ impl Writer {
         Self { stop, task }
     }
 
-    async fn stop(self) -> u64 {
+    pub(crate) async fn stop(self) -> u64 {
         self.stop.cancel();
         self.task.await.unwrap()
     }
@@ -274,9 +276,7 @@ async fn a_compressed_transaction_that_is_too_large_is_read_from_the_table(mut o
 }
 
 /// The server waits for a replica that never answers, between writing a transaction to its binlog and showing it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_is_in_the_binlog_and_not_to_be_seen_is_not_passed_over() {
-    let mut own = Own::mariadb("in_the_binlog_and_not_to_be_seen").await;
+async fn a_transaction_that_is_in_the_binlog_and_not_to_be_seen_is_not_passed_over(mut own: Own) {
     own.world.emit([0]).await;
     let semi_sync = "rpl_semi_sync_master";
     for setting in ["wait_point = AFTER_SYNC", "timeout = 20000", "enabled = ON"] {
@@ -341,9 +341,7 @@ async fn settings_that_cannot_work_are_listed_all_at_once(mut own: Own) {
     own.world.sql("SET GLOBAL binlog_format = 'ROW'").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_mysql_without_gtids_is_read_by_file_and_offset() {
-    let mut own = Own::mysql("a_mysql_without_gtids").await;
+async fn a_mysql_without_gtids_is_read_by_file_and_offset(mut own: Own) {
     for mode in ["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"] {
         own.world.sql(format!("SET GLOBAL gtid_mode = {mode}")).await;
     }

@@ -9,7 +9,8 @@ on_both!(
     events_before_the_first_start_come_too,
     a_first_start_with_the_latest_leaves_out_what_was_there_and_nothing_else,
     a_restart_goes_on_behind_the_checkpoint,
-    a_transaction_larger_than_a_batch_comes_in_pieces_and_goes_on_after_a_crash_in_its_middle,
+    a_transaction_larger_than_a_batch_comes_in_pieces_and_goes_on_after_a_crash_in_its_middle;
+    mariadb: a_transaction_of_two_hundred_thousand_events_comes_in_batches_of_bounded_size,
 );
 
 async fn committed_events_come_once_in_order_and_rolled_back_ones_do_not(mut world: World) {
@@ -87,9 +88,7 @@ async fn a_transaction_larger_than_a_batch_comes_in_pieces_and_goes_on_after_a_c
     assert_eq!(seen, (0..1_011).collect::<Vec<_>>());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_of_two_hundred_thousand_events_comes_in_batches_of_bounded_size() {
-    let mut world = World::mariadb("two_hundred_thousand").await;
+async fn a_transaction_of_two_hundred_thousand_events_comes_in_batches_of_bounded_size(mut world: World) {
     let mut relay = world.collect(None);
     relay.started().await;
     world.sql("BEGIN").await;

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    servers::Own,
+    servers::{Own, on_own_of_both},
     whole::numbers,
     wire::Wire,
     world::{World, insert, on_both, within},
@@ -35,15 +35,16 @@ on_both!(
     a_sink_that_takes_no_more_stops_the_relay_and_nothing_is_struck_off,
     a_connection_that_breaks_in_a_page_leaves_a_dead_letter_its_reason,
 );
+on_own_of_both!(a_poller_whose_database_is_away_waits_and_goes_on);
 
-struct Running {
-    handle: Handle,
+pub(crate) struct Running {
+    pub(crate) handle: Handle,
     shutdown: CancellationToken,
     task: JoinHandle<Result<()>>,
 }
 
 impl Running {
-    fn start(world: &World, log: &kafka::Options) -> Self {
+    pub(crate) fn start(world: &World, log: &kafka::Options) -> Self {
         Self::with(world.options(), log)
     }
 
@@ -56,7 +57,7 @@ impl Running {
         Self::into(options, sink, &log.prefix)
     }
 
-    fn into(options: Options, sink: serde_json::Value, prefix: &str) -> Self {
+    pub(crate) fn into(options: Options, sink: serde_json::Value, prefix: &str) -> Self {
         let sink: sink::Options = serde_json::from_value(sink).unwrap();
         let formatter = Formatter::new(&[Route::default()], prefix, Clock::system(), 1_000_000).unwrap();
         let poller = Relay::polling(options, formatter, sink, Clock::system()).unwrap();
@@ -65,14 +66,14 @@ impl Running {
         Self { handle, shutdown, task }
     }
 
-    async fn until(&mut self, records: u64) {
+    pub(crate) async fn until(&mut self, records: u64) {
         let come =
             self.handle.wait_for(|status| status.state == State::Stopped || status.records + status.dead >= records);
         let status = within(come).await.unwrap();
         assert!(status.state != State::Stopped, "{status:?}");
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         within(self.task).await.unwrap().unwrap();
     }
@@ -173,9 +174,7 @@ async fn bad_rows_are_dead_letters_and_only_their_keys_wait(mut world: World) {
     assert_eq!(committed(&log, &log.dead_letter_topic()).len(), 3);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_poller_whose_database_is_away_waits_and_goes_on() {
-    let mut own = Own::mariadb("a_poller_whose_database_is_away").await;
+async fn a_poller_whose_database_is_away_waits_and_goes_on(mut own: Own) {
     let log = local();
     let mut relay = Running::start(&own.world, &log);
     own.world.emit(0..20).await;

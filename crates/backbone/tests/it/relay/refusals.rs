@@ -7,15 +7,17 @@ use tidings_backbone::{
 };
 
 use super::{
-    servers::Own,
+    servers::{Own, on_own_of_both},
     world::{World, insert, on_both, within},
 };
 
 on_both!(
     a_source_that_lacks_what_was_read_stops_the_relay_where_it_stands,
     a_position_that_is_none_is_made_up_for_from_the_table,
-    a_position_between_a_table_map_and_its_rows_is_made_up_for_from_the_table,
+    a_position_between_a_table_map_and_its_rows_is_made_up_for_from_the_table;
+    mysql: transactions_of_mysql_with_a_tag_come_once,
 );
+on_own_of_both!(a_frozen_server_is_noticed_within_few_heartbeats);
 
 /// The checkpoint of a relay that has read what there is, and has published events 0 to 2.
 async fn checkpoint(world: &mut World) -> Checkpoint {
@@ -79,17 +81,7 @@ async fn a_position_between_a_table_map_and_its_rows_is_made_up_for_from_the_tab
     assert_eq!(relay.numbers(), [3, 4, 5]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_mariadb_is_noticed_within_few_heartbeats() {
-    assert_noticed(Own::mariadb("a_frozen_mariadb").await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_mysql_is_noticed_within_few_heartbeats() {
-    assert_noticed(Own::mysql("a_frozen_mysql").await).await;
-}
-
-async fn assert_noticed(mut own: Own) {
+async fn a_frozen_server_is_noticed_within_few_heartbeats(mut own: Own) {
     let mut options = own.world.options();
     options.heartbeat = std::time::Duration::from_millis(500);
     let mut relay = super::world::Collector::start(options.clone(), None);
@@ -112,9 +104,7 @@ async fn assert_noticed(mut own: Own) {
     assert!(heartbeats <= 8, "{heartbeats}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn transactions_of_mysql_with_a_tag_come_once() {
-    let mut world = World::mysql("transactions_with_a_tag").await;
+async fn transactions_of_mysql_with_a_tag_come_once(mut world: World) {
     let mut relay = world.collect(None);
     relay.started().await;
     let mut seen = Vec::new();

@@ -3,29 +3,22 @@
 use std::path::Path;
 
 use mysql_async::prelude::Queryable;
+use tidings_testkit::database::Engine;
 use tokio::{process::Command, sync::Mutex, sync::MutexGuard};
 
-use super::world::World;
+use super::world::{World, short};
+
+/// The set of services that they are in.
+const SET: &str = "relay";
 
 /// One test at a time has it.
 static MARIADB: Mutex<()> = Mutex::const_new(());
 static MYSQL: Mutex<()> = Mutex::const_new(());
 
-/// Makes each test of the list a test on a MariaDB and a test on a MySQL of its own.
+/// As `on_both!`, on a MariaDB and on a MySQL that a test has for itself alone.
 macro_rules! on_own_of_both {
-    ($($name:ident),+ $(,)?) => {
-        mod mariadb {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name($crate::relay::servers::Own::mariadb(stringify!($name)).await).await;
-            })+
-        }
-        mod mysql {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name($crate::relay::servers::Own::mysql(stringify!($name)).await).await;
-            })+
-        }
+    ($($lists:tt)+) => {
+        $crate::relay::world::on_servers!($crate::relay::servers::Own, alone_on_mariadb, alone_on_mysql; $($lists)+);
     };
 }
 pub(crate) use on_own_of_both;
@@ -34,21 +27,18 @@ pub(crate) use on_own_of_both;
 pub(crate) struct Own {
     pub(crate) world: World,
     service: &'static str,
-    set: &'static str,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Own {
-    pub(crate) async fn mariadb(name: &str) -> Self {
-        Self::up("mariadb", "relay", name, MARIADB.lock().await).await
-    }
-
-    pub(crate) async fn mysql(name: &str) -> Self {
-        Self::up("mysql", "relay", name, MYSQL.lock().await).await
-    }
-
-    async fn up(service: &'static str, set: &'static str, name: &str, turn: MutexGuard<'static, ()>) -> Self {
-        let mut world = World::at(start(service, set).await, name).await;
+    /// The server of this engine with a fresh database, once it is this test's turn.
+    pub(crate) async fn on(engine: Engine, test: &str) -> Self {
+        let (service, turn) = match engine {
+            Engine::Sqlite => panic!("SQLite has no server"),
+            Engine::Mariadb => ("mariadb", MARIADB.lock().await),
+            Engine::Mysql => ("mysql", MYSQL.lock().await),
+        };
+        let mut world = World::at(start(service, SET).await, &short(test)).await;
         // A test that failed may have left something.
         for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'"] {
             world.sql(format!("SET GLOBAL {setting}")).await;
@@ -59,29 +49,37 @@ impl Own {
                 drop(world.conn.query_drop(format!("SET GLOBAL gtid_mode = {mode}")).await);
             }
         }
-        Self { world, service, set, _turn: turn }
+        Self { world, service, _turn: turn }
     }
 
     /// Stops it in order, and starts it again.
     pub(crate) async fn restart(&mut self) {
-        run(&["restart", "--set", self.set, self.service]).await;
+        run(&["restart", "--set", SET, self.service]).await;
         self.reconnect().await;
     }
 
     /// Kills it, and starts it again.
     pub(crate) async fn crash(&mut self) {
-        run(&["kill", "--set", self.set, self.service]).await;
-        run(&["up", "--set", self.set, self.service]).await;
+        self.kill().await;
+        self.start().await;
+    }
+
+    pub(crate) async fn kill(&self) {
+        run(&["kill", "--set", SET, self.service]).await;
+    }
+
+    pub(crate) async fn start(&mut self) {
+        run(&["up", "--set", SET, self.service]).await;
         self.reconnect().await;
     }
 
     /// Freezes it.
     pub(crate) async fn pause(&self) {
-        run(&["pause", "--set", self.set, self.service]).await;
+        run(&["pause", "--set", SET, self.service]).await;
     }
 
     pub(crate) async fn resume(&self) {
-        run(&["resume", "--set", self.set, self.service]).await;
+        run(&["resume", "--set", SET, self.service]).await;
     }
 
     /// A new connection in the place of the one that broke.

@@ -17,7 +17,8 @@ on_both!(
     a_crash_after_every_row_of_a_transaction_over_two_tables_loses_and_doubles_nothing,
     the_position_moves_beside_a_busy_database_while_the_outbox_is_quiet,
     positions_name_the_file_and_the_transactions_as_the_server_does,
-    updates_and_deletes_of_outbox_rows_come_as_such_and_do_no_harm,
+    updates_and_deletes_of_outbox_rows_come_as_such_and_do_no_harm;
+    mariadb: the_position_knows_all_domains_of_mariadb_so_none_is_given_anew,
 );
 
 async fn a_prepared_transaction_comes_when_it_commits_and_never_if_it_is_rolled_back(mut world: World) {
@@ -280,9 +281,7 @@ async fn updates_and_deletes_of_outbox_rows_come_as_such_and_do_no_harm(mut worl
     assert_eq!(super::world::number(relay.records.last().unwrap()), 3);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_position_knows_all_domains_of_mariadb_so_none_is_given_anew() {
-    let mut world = World::mariadb("all_domains").await;
+async fn the_position_knows_all_domains_of_mariadb_so_none_is_given_anew(mut world: World) {
     world.sql("SET SESSION gtid_domain_id = 5").await;
     world.emit(0..3).await;
     let mut relay = world.collect(None);

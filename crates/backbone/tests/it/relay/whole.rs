@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    servers::{self, Own},
+    servers::{self, Own, on_own_of_both},
     world::{World, insert, insert_of, on_both, within},
 };
 use crate::sinks::{
@@ -30,14 +30,16 @@ on_both!(
     a_relay_that_another_one_has_fenced_steps_down,
     a_bad_row_and_an_oversized_one_are_dead_letters_and_only_their_keys_wait,
     a_sink_that_takes_no_more_stops_the_relay,
-    a_topic_that_is_missing_is_named_and_waited_for,
+    a_topic_that_is_missing_is_named_and_waited_for;
+    mariadb: while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_is_lost,
 );
+on_own_of_both!(a_relay_whose_database_is_away_waits_and_says_so);
 
 /// A relay that runs.
 pub(crate) struct Running {
     pub(crate) handle: Handle,
     shutdown: CancellationToken,
-    task: JoinHandle<Result<()>>,
+    pub(crate) task: JoinHandle<Result<()>>,
 }
 
 impl Running {
@@ -47,7 +49,7 @@ impl Running {
         Self::into(world, Sink::Kafka(Box::new(sink)), &log.prefix)
     }
 
-    fn into(world: &World, sink: Sink, prefix: &str) -> Self {
+    pub(crate) fn into(world: &World, sink: Sink, prefix: &str) -> Self {
         let bytes_max = sink.record_bytes_max();
         let formatter = Formatter::new(&[Route::default()], prefix, Clock::system(), bytes_max).unwrap();
         let relay = Relay::new(world.options(), formatter, sink, Clock::system()).unwrap();
@@ -237,9 +239,7 @@ async fn a_sink_that_takes_no_more_stops_the_relay(mut world: World) {
     relay.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_relay_whose_database_is_away_waits_and_says_so() {
-    let mut own = Own::mariadb("a_relay_whose_database_is_away_waits").await;
+async fn a_relay_whose_database_is_away_waits_and_says_so(mut own: Own) {
     let log = local();
     let mut relay = Running::start(&own.world, &log).await;
     relay.until(State::Active).await;
@@ -257,12 +257,10 @@ async fn a_relay_whose_database_is_away_waits_and_says_so() {
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..10).collect::<Vec<_>>());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_is_lost() {
+async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_is_lost(mut world: World) {
     const KAFKA: [&str; 3] = ["--set", "relay", "kafka"];
     let address = servers::start("kafka", "relay").await;
     let log = options(address);
-    let mut world = World::mariadb("while_kafka_is_away").await;
     let mut relay = Running::start(&world, &log).await;
     world.sql(insert_of(100, 0..100)).await;
     relay.until_records(100).await;

@@ -7,28 +7,45 @@ use tidings_backbone::{
     Clock,
     relay::{Checkpoint, Formatter, Options, Record, Route, Source, State},
 };
+use tidings_testkit::database::Engine;
 
 /// Longest time a test waits before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Makes each test of the list a test on MariaDB and a test on MySQL.
+/// Makes each test of the list a test on MariaDB and a test on MySQL; what can be shown on one of them alone stands
+/// behind its name: `on_both!(first, second; mysql: third)`.
 macro_rules! on_both {
-    ($($name:ident),+ $(,)?) => {
-        mod mariadb {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name($crate::relay::world::World::mariadb(stringify!($name)).await).await;
-            })+
-        }
-        mod mysql {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name($crate::relay::world::World::mysql(stringify!($name)).await).await;
-            })+
-        }
+    ($($lists:tt)+) => {
+        $crate::relay::world::on_servers!($crate::relay::world::World, only_on_mariadb, only_on_mysql; $($lists)+);
     };
 }
 pub(crate) use on_both;
+
+/// The same for whatever `on` makes for an engine and the path of a test. The names of the modules are those by which
+/// `scripts/test` knows what was left out.
+macro_rules! on_servers {
+    (@one $module:ident, $engine:ident, $on:ty, $($name:ident),+) => {
+        mod $module {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                let engine = tidings_testkit::database::Engine::$engine;
+                if engine.is_left_out() {
+                    eprintln!("not run: this engine was left out");
+                    return;
+                }
+                super::$name(<$on>::on(engine, concat!(module_path!(), "::", stringify!($name))).await).await;
+            })+
+        }
+    };
+    (
+        $on:ty, $on_mariadb:ident, $on_mysql:ident; $($both:ident),+ $(,)?
+        $(; mariadb: $($mariadb:ident),+ $(,)?)? $(; mysql: $($mysql:ident),+ $(,)?)?
+    ) => {
+        $crate::relay::world::on_servers!(@one $on_mariadb, Mariadb, $on, $($both),+ $($(, $mariadb)+)?);
+        $crate::relay::world::on_servers!(@one $on_mysql, Mysql, $on, $($both),+ $($(, $mysql)+)?);
+    };
+}
+pub(crate) use on_servers;
 
 pub(crate) const OUTBOX: &str = "CREATE TABLE outbox (
     seq BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, event_id BINARY(16) NOT NULL UNIQUE,
@@ -47,18 +64,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) async fn mariadb(name: &str) -> Self {
-        Self::on("TIDINGS_TEST_MARIADB", name).await
-    }
-
-    pub(crate) async fn mysql(name: &str) -> Self {
-        Self::on("TIDINGS_TEST_MYSQL", name).await
-    }
-
-    async fn on(variable: &str, name: &str) -> Self {
+    /// A fresh database for the test of this path, on a server that all tests share.
+    pub(crate) async fn on(engine: Engine, test: &str) -> Self {
+        let variable = match engine {
+            Engine::Sqlite => panic!("SQLite has no relay"),
+            Engine::Mariadb => "TIDINGS_TEST_MARIADB",
+            Engine::Mysql => "TIDINGS_TEST_MYSQL",
+        };
         let address = std::env::var(variable)
             .unwrap_or_else(|_| panic!("{variable} is not set: run `scripts/services up`, then eval its `env`"));
-        Self::at(address, name).await
+        Self::at(address, &short(test)).await
     }
 
     /// A fresh database on the server at `address`.
@@ -98,6 +113,12 @@ impl World {
     pub(crate) fn collect(&self, checkpoint: Option<Checkpoint>) -> Collector {
         Collector::start(self.options(), checkpoint)
     }
+}
+
+/// A name for the test of this path. Tests of two files, and of two engines, have names that differ.
+pub(crate) fn short(test: &str) -> String {
+    let name = test.rsplit("::").next().unwrap();
+    format!("{:08x}_{name}", crc32fast::hash(test.as_bytes()))
 }
 
 async fn connect(address: &str) -> Conn {
