@@ -6,6 +6,7 @@ mod history;
 mod joint;
 mod keys;
 mod outage;
+mod rebalance;
 
 use std::collections::HashMap;
 

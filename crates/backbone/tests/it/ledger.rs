@@ -1,5 +1,7 @@
 //! Guarantees 1 and 2: an event exists if and only if its fact committed and changed.
 
+mod contention;
+
 use futures::future::join_all;
 use tidings_event::{Event, Timestamp};
 use tidings_testkit::{database::Engine, on_every_engine};

@@ -371,7 +371,7 @@ impl Projector for Recorder {
 /// database.
 #[derive(Debug)]
 pub(crate) struct Switches {
-    ids: EventIds,
+    pub(crate) ids: EventIds,
 }
 
 impl Decide for Switches {

@@ -30,7 +30,8 @@ on_both!(
     a_relay_that_another_one_has_fenced_steps_down,
     a_bad_row_and_an_oversized_one_are_dead_letters_and_only_their_keys_wait,
     a_sink_that_takes_no_more_stops_the_relay,
-    a_topic_that_is_missing_is_named_and_waited_for;
+    a_topic_that_is_missing_is_named_and_waited_for,
+    a_topic_with_other_partitions_ends_the_relay_with_both_numbers;
     mariadb: while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_is_lost,
 );
 on_own_of_both!(a_relay_whose_database_is_away_waits_and_says_so);
@@ -116,6 +117,19 @@ async fn a_topic_that_is_missing_is_named_and_waited_for(mut world: World) {
     relay.until_records(20).await;
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..20).collect::<Vec<_>>());
+}
+
+async fn a_topic_with_other_partitions_ends_the_relay_with_both_numbers(world: World) {
+    let log = local();
+    let (topic, other) = (log.topic("test"), log.partitions + 2);
+    let made = kafka::Options { partitions: other, ..log.clone() };
+    topics::ensure(&made, &[(topic.clone(), Purpose::Events)]).await.unwrap();
+    let relay = Running::start(&world, &log).await;
+    let ended = within(relay.task).await.unwrap().unwrap_err();
+    let message = format!("the topic `{topic}` has {other} partitions, {} are configured", log.partitions);
+    assert_eq!(Error::chain(&ended), message);
+    let status = relay.handle.status();
+    assert_eq!((status.state, status.detail), (State::Stopped, Some(message)));
 }
 
 async fn of_two_relays_one_works_and_the_other_takes_over_from_one_that_is_killed(mut world: World) {
