@@ -4,18 +4,17 @@
 //! what they see, and no gap between rows is locked that nobody wrote to. Readers get one snapshot
 //! (REPEATABLE READ). Each has connections of its own: many readers never keep a writer waiting.
 
+mod connect;
 mod migrate;
 mod pool;
 mod session;
 
 use std::{str::FromStr as _, sync::Arc};
 
-use sqlx::{
-    ConnectOptions as _, Connection as _, Row as _,
-    mysql::{MySqlConnectOptions, MySqlSslMode},
-};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _, mysql::MySqlConnectOptions};
 use tokio::sync::watch;
 
+use self::connect::Connect;
 use self::pool::{Health, Pool, Pooled, within};
 use self::session::Kind as ServerKind;
 pub(super) use self::session::{Session, int};
@@ -39,7 +38,7 @@ const PARAMETERS: [&str; 9] =
 /// How a MySQL or MariaDB database is reached.
 #[derive(Clone)]
 pub struct MysqlOptions {
-    connect: MySqlConnectOptions,
+    connect: Connect,
     /// Connections for writing, at most: [`MYSQL_WRITERS_MAX`] unless set.
     pub writers_max: u32,
     /// Connections for reading, at most: [`MYSQL_READERS_MAX`] unless set.
@@ -50,7 +49,7 @@ impl MysqlOptions {
     /// Reads an address: `mysql://user:password@host:3306/database`, with `?ssl-mode=VERIFY_IDENTITY`,
     /// `ssl-ca=FILE`, `ssl-cert=FILE`, `ssl-key=FILE` and `socket=FILE` as needed. Without a mode, TLS
     /// is used where the server offers it, and its certificate is not checked; to the same machine it
-    /// is not used, since it would cost time and keep nobody out.
+    /// is not used, since it would cost time and keep nobody out, but to send a password that MySQL has not seen since it started.
     ///
     /// # Errors
     /// When it cannot be read, names no database, or has an unknown parameter.
@@ -74,7 +73,6 @@ impl MysqlOptions {
         }
         let has_mode = ["ssl-mode=", "sslmode="].iter().any(|name| parameters.contains(name));
         let is_near = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(&connect.get_host());
-        let connect = if is_near && !has_mode { connect.ssl_mode(MySqlSslMode::Disabled) } else { connect };
         let connect = connect
             .statement_cache_capacity(STATEMENTS_MAX)
             // All of it is said in one statement of our own.
@@ -82,6 +80,7 @@ impl MysqlOptions {
             .no_engine_substitution(false)
             // A statement that waits for another writer is not slow; what is slow shows in the metrics.
             .disable_statement_logging();
+        let connect = Connect::new(connect, is_near, has_mode);
         Ok(Self { connect, writers_max: MYSQL_WRITERS_MAX, readers_max: MYSQL_READERS_MAX })
     }
 }
@@ -89,7 +88,7 @@ impl MysqlOptions {
 impl std::fmt::Debug for MysqlOptions {
     /// Without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let connect = &self.connect;
+        let connect = self.connect.options();
         f.debug_struct("MysqlOptions")
             .field("host", &connect.get_host())
             .field("port", &connect.get_port())
@@ -258,7 +257,7 @@ fn settings(isolation: &str) -> String {
 const GATHERED_BYTES_MAX: u32 = 16 << 20;
 
 /// Which engine it is; says what makes it unfit to hold facts.
-async fn look(connect: &MySqlConnectOptions) -> Result<ServerKind, sqlx::Error> {
+async fn look(connect: &Connect) -> Result<ServerKind, sqlx::Error> {
     let mut connection = connect.connect().await?;
     let sql = "SELECT VERSION(), CAST(@@innodb_flush_log_at_trx_commit AS SIGNED), CAST(@@sync_binlog AS SIGNED), \
                CAST(@@log_bin AS SIGNED)";

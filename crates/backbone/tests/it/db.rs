@@ -261,6 +261,7 @@ mod server {
         a_killed_connection_is_transient_and_the_next_one_works,
         contention_is_transient,
         a_server_that_turned_read_only_is_left_by_every_connection,
+        an_account_is_let_in_whose_password_the_server_has_not_seen,
         a_misspelt_address_is_refused,
     );
 
@@ -328,6 +329,22 @@ mod server {
         let error = execute(&world.db, "INSERT INTO switch (name, is_on) VALUES ('a', 0)".to_owned()).await;
         assert!(error.is_err_and(|error| error.is_transient() && !error.is_fault_of_data()));
         assert_ne!(id(&world.db).await, before);
+    }
+
+    /// As each is just after a restart of MySQL.
+    async fn an_account_is_let_in_whose_password_the_server_has_not_seen(engine: Engine) {
+        let world = World::on(engine).await;
+        let Place::Url(url) = &world.database.place else { return };
+        let (server, name) = url.rsplit_once('/').unwrap();
+        let host = server.rsplit_once('@').unwrap().1;
+        let account = &name[name.len().saturating_sub(32)..];
+        say(url, format!("CREATE USER '{account}'@'127.0.0.1' IDENTIFIED BY 'never said'")).await.unwrap();
+        say(url, format!("GRANT ALL PRIVILEGES ON `{name}`.* TO '{account}'@'127.0.0.1'")).await.unwrap();
+        let address = format!("mysql://{account}:never%20said@{host}/{name}");
+        let db = Db::open_mysql(MysqlOptions::from_url(&address).unwrap()).await.unwrap();
+        execute(&db, "INSERT INTO switch (name, is_on) VALUES ('a', 0)".to_owned()).await.unwrap();
+        db.close().await;
+        say(url, format!("DROP USER '{account}'@'127.0.0.1'")).await.unwrap();
     }
 
     async fn a_misspelt_address_is_refused(_: Engine) {

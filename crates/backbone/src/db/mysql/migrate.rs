@@ -6,12 +6,11 @@
 //! server, which ends with its connection, keeps processes that start together apart.
 
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, MySqlConnection,
+    AssertSqlSafe, Connection as _, MySqlConnection,
     migrate::{MigrateError, Migration as SqlxMigration, MigrationType},
-    mysql::MySqlConnectOptions,
 };
 
-use super::{pool::within, session::int, settings};
+use super::{connect::Connect, pool::within, session::int, settings};
 use crate::{
     Error, Result,
     db::Migration,
@@ -34,12 +33,12 @@ const DONE: &str = "UPDATE _tidings_migrations SET done = ? WHERE version = ?";
 const DONE_BEFORE: [u16; 5] = [1050, 1051, 1060, 1061, 1091];
 const NO_SUCH_TABLE: u16 = 1146;
 
-pub(super) async fn run(options: &MySqlConnectOptions, migrations: &[Migration]) -> Result<()> {
-    run_all(options, migrations).await.map_err(Error::Migration)
+pub(super) async fn run(connect: &Connect, migrations: &[Migration]) -> Result<()> {
+    run_all(connect, migrations).await.map_err(Error::Migration)
 }
 
-async fn run_all(options: &MySqlConnectOptions, migrations: &[Migration]) -> Result<(), MigrateError> {
-    let mut connection = within(MYSQL_CONNECT_TIME_MAX, options.connect()).await??;
+async fn run_all(connect: &Connect, migrations: &[Migration]) -> Result<(), MigrateError> {
+    let mut connection = within(MYSQL_CONNECT_TIME_MAX, connect.connect()).await??;
     sqlx::raw_sql(AssertSqlSafe(settings("READ COMMITTED"))).execute(&mut connection).await?;
     let mut migrations: Vec<&Migration> = migrations.iter().collect();
     migrations.sort_by_key(|migration| migration.version);

@@ -13,9 +13,10 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
+use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::connect::Connect;
 use super::session::{Kind, Session, is_lost};
 use crate::{
     Error, Result,
@@ -42,7 +43,7 @@ impl Health {
 pub(super) struct Pool(Arc<Shared>);
 
 struct Shared {
-    options: MySqlConnectOptions,
+    connect: Connect,
     /// Said once on each connection.
     settings: String,
     kind: Kind,
@@ -71,7 +72,7 @@ pub(super) struct Pooled {
 
 impl Pool {
     pub(super) fn new(
-        options: MySqlConnectOptions,
+        connect: Connect,
         settings: String,
         kind: Kind,
         health: Arc<Health>,
@@ -79,7 +80,7 @@ impl Pool {
     ) -> Self {
         let permits = Arc::new(Semaphore::new(connections_max as usize));
         let idle = Mutex::default();
-        Self(Arc::new(Shared { options, settings, kind, health, permits, permits_max: connections_max, idle }))
+        Self(Arc::new(Shared { connect, settings, kind, health, permits, permits_max: connections_max, idle }))
     }
 
     /// A connection, the one used last if there is one: its statements are prepared.
@@ -108,7 +109,7 @@ impl Pool {
 
     async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
         let connecting = async {
-            let mut connection = self.0.options.connect().await?;
+            let mut connection = self.0.connect.connect().await?;
             sqlx::raw_sql(AssertSqlSafe(self.0.settings.clone())).execute(&mut connection).await?;
             Ok(connection)
         };
