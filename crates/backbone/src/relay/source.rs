@@ -58,6 +58,7 @@ impl Source {
         let reader = Reader::new(&options, address, outboxes, checkpoint.unwrap_or_default(), outlet, clock, live);
         let shutdown = CancellationToken::new();
         let task = Task {
+            group: options.group,
             reader,
             begin: is_first.then_some(first_start),
             backoff: Backoff::new(),
@@ -124,6 +125,8 @@ impl Options {
 }
 
 struct Task {
+    /// For the log.
+    group: String,
     reader: Reader,
     /// What to do at the first start, until it is done.
     begin: Option<FirstStart>,
@@ -208,7 +211,7 @@ impl Task {
 
     /// What was not published is read from the outbox tables, since the binlog does not tell of it.
     async fn begin_anew(&mut self, reason: String) -> Result<()> {
-        tracing::error!(reason, "what the binlog does not give any more is read from the outbox");
+        tracing::error!(group = self.group, reason, "what the binlog does not give any more is read from the outbox");
         let mut connection = self.reader.address.connect().await?;
         self.reader.recover(&mut connection, reason, Begin::Table).await
     }
@@ -226,7 +229,7 @@ impl Task {
     async fn back_off(&mut self, error: &Error) {
         let pause = self.backoff.step();
         let (text, pause_ms) = (Error::chain(error), pause.as_millis());
-        tracing::warn!(error = text, pause_ms, "the relay's source is away; trying again");
+        tracing::warn!(group = self.group, error = text, pause_ms, "the relay's source is away; trying again");
         self.reader.live.state(State::BackingOff, Some(text));
         Backoff::wait(pause, &self.shutdown).await;
     }

@@ -2,10 +2,13 @@
 
 mod failover;
 mod hard;
+mod large;
 mod names;
 mod outage;
 mod path;
 mod poll;
+mod quiet;
+mod redis;
 mod refusals;
 mod servers;
 mod statements;

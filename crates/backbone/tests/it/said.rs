@@ -1,4 +1,4 @@
-//! What projectors log, caught for the tests that look at it.
+//! What projectors and relays log, caught for the tests that look at it.
 
 use std::{
     fmt::Debug,
@@ -12,32 +12,41 @@ use tracing::{
     span,
 };
 
-/// The warnings and errors of one projector. No other test may have one of the same name.
-pub(crate) struct Said(&'static str);
+/// The warnings and errors of one projector, or of the relays of one group. No other test may have one of the same name.
+pub(crate) struct Said(String);
 
 /// A line, as far as tests look at it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
-    projector: String,
+    /// The projector or the relay's group; for a shard of a polling relay the group with the shard's number.
+    pub(crate) by: String,
+    pub(crate) is_error: bool,
     pub(crate) text: String,
-    /// How long it says that the projector waits.
+    /// How long it says that the speaker waits.
     pub(crate) pause_ms: Option<u128>,
+    /// Why it is said.
+    pub(crate) reason: String,
 }
 
-static CAUGHT: Mutex<(Vec<&str>, Vec<Line>)> = Mutex::new((Vec::new(), Vec::new()));
+static CAUGHT: Mutex<(Vec<String>, Vec<Line>)> = Mutex::new((Vec::new(), Vec::new()));
 
 impl Said {
-    /// Begins to catch what the projector of this name says.
-    pub(crate) fn by(projector: &'static str) -> Self {
+    /// Begins to catch what is said by whoever has this name.
+    pub(crate) fn by(name: &str) -> Self {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| tracing::subscriber::set_global_default(Catcher).unwrap());
-        CAUGHT.lock().unwrap().0.push(projector);
-        Self(projector)
+        CAUGHT.lock().unwrap().0.push(name.to_owned());
+        Self(name.to_owned())
     }
 
     pub(crate) fn lines(&self) -> Vec<Line> {
-        CAUGHT.lock().unwrap().1.iter().filter(|line| line.projector == self.0).cloned().collect()
+        CAUGHT.lock().unwrap().1.iter().filter(|line| is_of(&self.0, &line.by)).cloned().collect()
     }
+}
+
+/// Whether it is said by one of this name, or by a part of him, whose number stands behind a point.
+fn is_of(name: &str, by: &str) -> bool {
+    by.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Whoever runs many tests in one process has one subscriber for all of them.
@@ -53,10 +62,10 @@ impl Subscriber for Catcher {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = Line { is_error: *event.metadata().level() == Level::ERROR, ..Line::default() };
         event.record(&mut line);
         let (wanted, lines) = &mut *CAUGHT.lock().unwrap();
-        if wanted.contains(&line.projector.as_str()) {
+        if wanted.iter().any(|name| is_of(name, &line.by)) {
             lines.push(line);
         }
     }
@@ -73,8 +82,10 @@ impl Subscriber for Catcher {
 
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "projector" {
-            value.clone_into(&mut self.projector);
+        match field.name() {
+            "projector" | "group" => value.clone_into(&mut self.by),
+            "reason" => value.clone_into(&mut self.reason),
+            _ => {}
         }
     }
 

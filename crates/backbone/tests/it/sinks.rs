@@ -6,7 +6,7 @@ pub(crate) mod broker;
 mod kafka;
 mod options;
 pub(crate) mod outage;
-mod redis;
+pub(crate) mod redis;
 mod stdout;
 pub(crate) mod webhook;
 

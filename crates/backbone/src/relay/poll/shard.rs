@@ -24,6 +24,8 @@ use crate::{
 /// One shard, and all it needs.
 pub(super) struct Shard {
     pub(super) index: u32,
+    /// The group with the index, for the log.
+    pub(super) group: String,
     pub(super) address: Address,
     pub(super) outboxes: Arc<[OutboxTable]>,
     pub(super) formatter: Formatter,
@@ -95,6 +97,9 @@ impl Shard {
                         return Ok(ended);
                     }
                 }
+            }
+            if backoff.has_stepped() {
+                self.live.active();
             }
             backoff.reset();
             gap = if is_idle { (gap * 2).min(RELAY_POLL_GAP_MAX) } else { RELAY_POLL_GAP_MIN };
@@ -198,8 +203,8 @@ impl Shard {
 
     async fn back_off(&self, backoff: &mut Backoff, error: &Error) {
         let pause = backoff.step();
-        let (shard, error, pause_ms) = (self.index, Error::chain(error), pause.as_millis());
-        tracing::warn!(shard, error, pause_ms, "the relay's source is away; trying again");
+        let (error, pause_ms) = (Error::chain(error), pause.as_millis());
+        tracing::warn!(group = self.group, error, pause_ms, "the relay's source is away; trying again");
         telemetry::relay_backoff();
         self.live.state(State::BackingOff, Some(error));
         tokio::select! {

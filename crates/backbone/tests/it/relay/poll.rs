@@ -37,14 +37,14 @@ on_both!(
 );
 on_own_of_both!(a_poller_whose_database_is_away_waits_and_goes_on);
 
-struct Running {
-    handle: Handle,
+pub(crate) struct Running {
+    pub(crate) handle: Handle,
     shutdown: CancellationToken,
     task: JoinHandle<Result<()>>,
 }
 
 impl Running {
-    fn start(world: &World, log: &kafka::Options) -> Self {
+    pub(crate) fn start(world: &World, log: &kafka::Options) -> Self {
         Self::with(world.options(), log)
     }
 
@@ -57,7 +57,7 @@ impl Running {
         Self::into(options, sink, &log.prefix)
     }
 
-    fn into(options: Options, sink: serde_json::Value, prefix: &str) -> Self {
+    pub(crate) fn into(options: Options, sink: serde_json::Value, prefix: &str) -> Self {
         let sink: sink::Options = serde_json::from_value(sink).unwrap();
         let formatter = Formatter::new(&[Route::default()], prefix, Clock::system(), 1_000_000).unwrap();
         let poller = Relay::polling(options, formatter, sink, Clock::system()).unwrap();
@@ -66,14 +66,14 @@ impl Running {
         Self { handle, shutdown, task }
     }
 
-    async fn until(&mut self, records: u64) {
+    pub(crate) async fn until(&mut self, records: u64) {
         let come =
             self.handle.wait_for(|status| status.state == State::Stopped || status.records + status.dead >= records);
         let status = within(come).await.unwrap();
         assert!(status.state != State::Stopped, "{status:?}");
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         within(self.task).await.unwrap().unwrap();
     }

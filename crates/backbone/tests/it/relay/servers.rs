@@ -6,7 +6,7 @@ use mysql_async::prelude::Queryable;
 use tidings_testkit::database::Engine;
 use tokio::{process::Command, sync::Mutex, sync::MutexGuard};
 
-use super::world::World;
+use super::world::{World, short};
 
 /// The set of services that they are in.
 const SET: &str = "relay";
@@ -38,10 +38,9 @@ impl Own {
             Engine::Mariadb => ("mariadb", MARIADB.lock().await),
             Engine::Mysql => ("mysql", MYSQL.lock().await),
         };
-        let name = test.rsplit("::").next().unwrap();
-        let mut world = World::at(start(service, SET).await, name).await;
+        let mut world = World::at(start(service, SET).await, &short(test)).await;
         // A test that failed may have left something.
-        for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'"] {
+        for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'", "max_allowed_packet = 67108864"] {
             world.sql(format!("SET GLOBAL {setting}")).await;
         }
         if !world.is_mariadb {
@@ -61,7 +60,15 @@ impl Own {
 
     /// Kills it, and starts it again.
     pub(crate) async fn crash(&mut self) {
+        self.kill().await;
+        self.start().await;
+    }
+
+    pub(crate) async fn kill(&self) {
         run(&["kill", "--set", SET, self.service]).await;
+    }
+
+    pub(crate) async fn start(&mut self) {
         run(&["up", "--set", SET, self.service]).await;
         self.reconnect().await;
     }

@@ -15,12 +15,16 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    quiet,
     servers::{self, Own, on_own_of_both},
     world::{World, insert, insert_of, on_both, within},
 };
-use crate::sinks::{
-    broker::{Found, committed, local, options},
-    webhook::Receiver,
+use crate::{
+    said::Said,
+    sinks::{
+        broker::{Found, committed, local, options},
+        webhook::Receiver,
+    },
 };
 
 on_both!(
@@ -39,7 +43,7 @@ on_own_of_both!(a_relay_whose_database_is_away_waits_and_says_so);
 pub(crate) struct Running {
     pub(crate) handle: Handle,
     shutdown: CancellationToken,
-    task: JoinHandle<Result<()>>,
+    pub(crate) task: JoinHandle<Result<()>>,
 }
 
 impl Running {
@@ -49,7 +53,7 @@ impl Running {
         Self::into(world, Sink::Kafka(Box::new(sink)), &log.prefix)
     }
 
-    fn into(world: &World, sink: Sink, prefix: &str) -> Self {
+    pub(crate) fn into(world: &World, sink: Sink, prefix: &str) -> Self {
         let bytes_max = sink.record_bytes_max();
         let formatter = Formatter::new(&[Route::default()], prefix, Clock::system(), bytes_max).unwrap();
         let relay = Relay::new(world.options(), formatter, sink, Clock::system()).unwrap();
@@ -261,13 +265,14 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     const KAFKA: [&str; 3] = ["--set", "relay", "kafka"];
     let address = servers::start("kafka", "relay").await;
     let log = options(address);
+    let said = Said::by(&world.group);
     let mut relay = Running::start(&world, &log).await;
     world.sql(insert_of(100, 0..100)).await;
     relay.until_records(100).await;
     let mut next = 100;
     for (stop, start) in [("kill", "up"), ("pause", "resume")] {
         servers::run(&[&[stop], &KAFKA[..]].concat()).await;
-        let before = relay.handle.status();
+        let (before, lines_before) = (relay.handle.status(), said.lines().len());
         for _ in 0..50 {
             world.sql(insert_of(100, next..next + 20)).await;
             next += 20;
@@ -276,6 +281,8 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
         assert!(relay.handle.age_ms() > 0);
         let during = relay.handle.status();
         assert_eq!((during.position, during.records), (before.position, before.records));
+        quiet::until(&said, &world.group, lines_before + 2).await;
+        quiet::assert_one_for_each_pause(&said.lines()[lines_before..], quiet::SINK_AWAY);
         servers::run(&[&[start], &KAFKA[..]].concat()).await;
         relay.until_records(next).await;
         relay.until(State::Active).await;

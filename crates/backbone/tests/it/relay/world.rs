@@ -73,9 +73,7 @@ impl World {
         };
         let address = std::env::var(variable)
             .unwrap_or_else(|_| panic!("{variable} is not set: run `scripts/services up`, then eval its `env`"));
-        // Tests of two files may have one name.
-        let name = test.rsplit("::").next().unwrap();
-        Self::at(address, &format!("{:08x}_{name}", crc32fast::hash(test.as_bytes()))).await
+        Self::at(address, &short(test)).await
     }
 
     /// A fresh database on the server at `address`.
@@ -115,6 +113,12 @@ impl World {
     pub(crate) fn collect(&self, checkpoint: Option<Checkpoint>) -> Collector {
         Collector::start(self.options(), checkpoint)
     }
+}
+
+/// A name for the test of this path. Tests of two files, and of two engines, have names that differ.
+pub(crate) fn short(test: &str) -> String {
+    let name = test.rsplit("::").next().unwrap();
+    format!("{:08x}_{name}", crc32fast::hash(test.as_bytes()))
 }
 
 async fn connect(address: &str) -> Conn {
@@ -161,7 +165,17 @@ impl Collector {
 
     /// With records in another format.
     pub(crate) fn start_as(route: &Route, options: Options, checkpoint: Option<Checkpoint>) -> Self {
-        let formatter = Formatter::new(std::slice::from_ref(route), "tidings", Clock::system(), 1_000_000).unwrap();
+        Self::start_with(route, 1_000_000, options, checkpoint)
+    }
+
+    /// The same, and records may have so many bytes.
+    pub(crate) fn start_with(
+        route: &Route,
+        bytes_max: usize,
+        options: Options,
+        checkpoint: Option<Checkpoint>,
+    ) -> Self {
+        let formatter = Formatter::new(std::slice::from_ref(route), "tidings", Clock::system(), bytes_max).unwrap();
         let source = Source::start(options.clone(), formatter, checkpoint.clone(), Clock::system()).unwrap();
         Self { source, options, records: Vec::new(), checkpoint, largest_batch: 0 }
     }
@@ -203,6 +217,14 @@ impl Collector {
             _gone = within(handle.wait_for(|status| status.state == State::BackingOff)) => {}
             () = async { loop { self.step().await } } => {}
         }
+    }
+
+    /// Waits until its status says this. No batch is taken meanwhile.
+    pub(crate) async fn until_told(&mut self, text: &str) {
+        let mut handle = self.source.handle();
+        within(handle.wait_for(|status| status.detail.as_ref().is_some_and(|detail| detail.contains(text))))
+            .await
+            .unwrap();
     }
 
     /// Takes batches until there are so many records.

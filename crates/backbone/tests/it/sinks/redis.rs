@@ -14,14 +14,14 @@ use tidings_backbone::relay::{
 use super::{address, checkpoint, cut_short, numbered, record};
 
 /// A part of the server for one test.
-struct Part {
-    options: sink::Options,
+pub(crate) struct Part {
+    pub(crate) options: sink::Options,
     connection: MultiplexedConnection,
     topic: String,
 }
 
 impl Part {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         static TESTS: AtomicU64 = AtomicU64::new(0);
         let (process, test) = (std::process::id(), TESTS.fetch_add(1, Ordering::SeqCst));
         let prefix = format!("test-sinks-{process}-{test}");
@@ -37,18 +37,18 @@ impl Part {
         part
     }
 
-    async fn clear(&mut self) {
+    pub(crate) async fn clear(&mut self) {
         let keys: Vec<String> = self.connection.keys(format!("{}*", self.options.prefix)).await.unwrap();
         for key in keys {
             let _: () = self.connection.del(key).await.unwrap();
         }
     }
 
-    fn sink(&self) -> Sink {
+    pub(crate) fn sink(&self) -> Sink {
         Sink::Redis(Box::new(sink::Sink::open(&self.options, "group").unwrap()))
     }
 
-    async fn entries(&mut self, stream: &str) -> Vec<HashMap<String, Vec<u8>>> {
+    pub(crate) async fn entries(&mut self, stream: &str) -> Vec<HashMap<String, Vec<u8>>> {
         let reply: StreamRangeReply = self.connection.xrange_all(stream).await.unwrap();
         let fields = |map: HashMap<String, redis::Value>| {
             map.into_iter().map(|(name, value)| (name, redis::from_redis_value::<Vec<u8>>(value).unwrap())).collect()

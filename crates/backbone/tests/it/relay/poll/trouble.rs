@@ -1,15 +1,20 @@
 //! Rows that cannot be published, a log that is away, and pollers that freeze.
 
+use mysql_async::prelude::Queryable;
 use tidings_backbone::relay::State;
 
 use super::{Running, left, reasons};
 use crate::{
     relay::{
+        outage::Writer,
+        quiet,
         servers::{self, Own, on_own_of_both},
+        tables::emit_beside_strange_tables,
         whole::numbers,
         wire::Wire,
         world::{World, insert, insert_of, on_both, within},
     },
+    said::Said,
     sinks::broker::{committed, local, options},
 };
 
@@ -19,6 +24,8 @@ on_both!(
     a_column_that_is_dropped_while_events_flow_costs_nothing,
     a_poller_that_was_frozen_for_longer_than_its_locks_loses_and_doubles_nothing,
     while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_is_lost,
+    connections_that_are_cut_again_and_again_cost_nothing,
+    tables_of_strange_types_have_no_effect,
 );
 on_own_of_both!(a_server_whose_binlog_holds_statements_is_polled);
 
@@ -109,13 +116,14 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     let set = if world.is_mariadb { "poll-mariadb" } else { "poll-mysql" };
     let kafka = ["--set", set, "kafka"];
     let log = options(servers::start("kafka", set).await);
+    let (said, shard) = (Said::by(&world.group), format!("{}.0", world.group));
     let mut relay = Running::start(&world, &log);
     world.sql(insert_of(100, 0..100)).await;
     relay.until(100).await;
     let mut next = 100;
     for (stop, start) in [("kill", "up"), ("pause", "resume")] {
         servers::run(&[&[stop], &kafka[..]].concat()).await;
-        let before = relay.handle.status();
+        let (before, lines_before) = (relay.handle.status(), said.lines());
         for _ in 0..50 {
             world.sql(insert_of(100, next..next + 20)).await;
             next += 20;
@@ -123,6 +131,9 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
         within(relay.handle.wait_for(|status| status.state == State::BackingOff)).await.unwrap();
         assert_eq!(relay.handle.status().records, before.records);
         assert_eq!(left(&mut world).await, next - before.records);
+        let of_shard = lines_before.iter().filter(|line| line.by == shard).count();
+        quiet::until(&said, &shard, of_shard + 2).await;
+        quiet::assert_one_for_each_pause(&said.lines()[lines_before.len()..], quiet::SINK_AWAY);
         servers::run(&[&[start], &kafka[..]].concat()).await;
         relay.until(next).await;
     }
@@ -130,6 +141,43 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..next).collect::<Vec<_>>());
     servers::run(&[&["down", "--wipe"], &kafka[..]].concat()).await;
+}
+
+async fn connections_that_are_cut_again_and_again_cost_nothing(mut world: World) {
+    let log = local();
+    let mut relay = Running::start(&world, &log);
+    let writer = Writer::start(&world, 0);
+    let others = format!(
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = '{}' AND ID <> CONNECTION_ID()",
+        world.database
+    );
+    let mut cuts = 0;
+    for _ in 0..20 {
+        // The one that holds its locks, those of its shards, and the writer's.
+        let ids: Vec<u64> = world.conn.query(&others).await.unwrap();
+        for id in ids {
+            // It may be gone by itself.
+            cuts += usize::from(world.conn.query_drop(format!("KILL {id}")).await.is_ok());
+        }
+        relay.until(relay.handle.status().records + 5).await;
+    }
+    assert!(cuts > 100, "{cuts}");
+    writer.stop().await;
+    within(async { while left(&mut world).await > 0 {} }).await;
+    relay.stop().await;
+    let mut stored: Vec<u64> = world.conn.query("SELECT CAST(aggregate_id AS UNSIGNED) FROM outbox").await.unwrap();
+    stored.sort_unstable();
+    assert_eq!(numbers(&committed(&log, &log.topic("test"))), stored);
+}
+
+async fn tables_of_strange_types_have_no_effect(mut world: World) {
+    let log = local();
+    let mut relay = Running::start(&world, &log);
+    emit_beside_strange_tables(&mut world).await;
+    relay.until(3).await;
+    within(async { while left(&mut world).await > 0 {} }).await;
+    relay.stop().await;
+    assert_eq!(numbers(&committed(&log, &log.topic("test"))), [0, 1, 2]);
 }
 
 async fn a_server_whose_binlog_holds_statements_is_polled(mut own: Own) {
