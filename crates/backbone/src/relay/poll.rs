@@ -157,10 +157,11 @@ impl Poller {
                     workers.insert(shard, self.start(shard, shutdown)?);
                 }
             }
+            let is_back = backoff.has_stepped();
             backoff.reset();
             match workers.is_empty() {
                 true => self.live.state(State::Standby, None),
-                false if self.handle.status().state == State::Standby => self.live.active(),
+                false if is_back || self.handle.status().state == State::Standby => self.live.active(),
                 false => {}
             }
             tokio::select! {

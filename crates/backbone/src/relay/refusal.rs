@@ -12,11 +12,12 @@ pub enum Refusal {
     /// The source has never had, or has not yet, what the relay has read: it lags behind the server that
     /// the relay read before, or has another history.
     Ahead,
-    /// The position lies in the middle of an event or beyond the end of its file.
+    /// The position lies in the middle of an event or beyond the end of its file, or the source may not send what it
+    /// finds there for its size, which it says in the same words.
     BadPosition,
     /// Another replica presents itself under the relay's number.
     Evicted,
-    /// An event is damaged on the source's disk, or larger than the source may send.
+    /// An event is damaged on the source's disk.
     Unreadable,
 }
 
@@ -109,6 +110,18 @@ mod tests {
             (
                 1236,
                 "binlog truncated in the middle of event; consider out of disk space on master",
+                Refusal::BadPosition,
+            ),
+            (
+                1236,
+                "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on master; the first event \
+             'mysql-bin.000001' at 4, the last event read from 'mysql-bin.000003' at 343",
+                Refusal::BadPosition,
+            ),
+            (
+                1236,
+                "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source; the first event \
+             'mysql-bin.000001' at 4, the last event read from './mysql-bin.000003' at 343",
                 Refusal::BadPosition,
             ),
             (1789, "", Refusal::Purged),

@@ -12,8 +12,7 @@ use tracing::{
     span,
 };
 
-/// The warnings and errors of one projector, or of the relays of one group. No other test may have one of the same
-/// name.
+/// The warnings and errors of one projector, or of the relays of one group. No other test may have one of the same name.
 pub(crate) struct Said(String);
 
 /// A line, as far as tests look at it.
@@ -21,9 +20,12 @@ pub(crate) struct Said(String);
 pub(crate) struct Line {
     /// The projector or the relay's group; for a shard of a polling relay the group with the shard's number.
     pub(crate) by: String,
+    pub(crate) is_error: bool,
     pub(crate) text: String,
     /// How long it says that the speaker waits.
     pub(crate) pause_ms: Option<u128>,
+    /// Why it is said.
+    pub(crate) reason: String,
 }
 
 static CAUGHT: Mutex<(Vec<String>, Vec<Line>)> = Mutex::new((Vec::new(), Vec::new()));
@@ -60,7 +62,7 @@ impl Subscriber for Catcher {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line::default();
+        let mut line = Line { is_error: *event.metadata().level() == Level::ERROR, ..Line::default() };
         event.record(&mut line);
         let (wanted, lines) = &mut *CAUGHT.lock().unwrap();
         if wanted.iter().any(|name| is_of(name, &line.by)) {
@@ -80,8 +82,10 @@ impl Subscriber for Catcher {
 
 impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
-        if matches!(field.name(), "projector" | "group") {
-            value.clone_into(&mut self.by);
+        match field.name() {
+            "projector" | "group" => value.clone_into(&mut self.by),
+            "reason" => value.clone_into(&mut self.reason),
+            _ => {}
         }
     }
 

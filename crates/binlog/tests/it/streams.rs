@@ -2,7 +2,7 @@
 
 use tidings_binlog::{Decoder, Error, Event, EventType, Events, Flavor, Header, checksum};
 
-use crate::samples::{ALL, each, find, sample};
+use crate::samples::{ALL, each, find, line, rows, sample};
 
 const STREAMS: [&str; 5] =
     ["mariadb/stream", "mariadb/stream_none", "mysql/stream", "mysql/stream_none", "mysql/stream_v2"];
@@ -178,6 +178,30 @@ fn an_incident_tells_what_the_server_says() {
     let mut decoder = Decoder::new(Flavor::Mariadb);
     let event = decoder.decode_inner(&header(EventType::INCIDENT, body.len()), body).unwrap();
     assert!(matches!(event, Event::Incident { kind: 1, message: b"events lost?" }), "{event:?}");
+}
+
+#[test]
+fn rows_behind_the_beginning_of_an_encrypted_file_are_read_as_the_server_sends_them_in_clear_text() {
+    let (flavor, bytes) = sample("mariadb/texts");
+    // Behind the format description, as in the file: the scheme, the version of the key, and a nonce.
+    let (_, rest) = bytes.split_at(Header::parse(bytes).unwrap().event_size as usize);
+    let body = [&[1][..], &7u32.to_le_bytes(), b"twelve bytes"].concat();
+    let header = header(EventType::MARIADB_START_ENCRYPTION, body.len() + checksum::LENGTH);
+    let checksum = checksum::of(&header, &body).to_le_bytes();
+    let format = &bytes[..bytes.len() - rest.len()];
+    let stream = [format, &header.to_bytes(), &body, &checksum, rest].concat();
+
+    let mut decoder = Decoder::new(flavor);
+    let (mut begins, mut read) = (0, Vec::new());
+    for event in Events::new(&stream) {
+        let (header, body) = event.unwrap();
+        match decoder.decode(&header, body).unwrap() {
+            Event::StartEncryption => begins += 1,
+            Event::Rows(rows) => read.extend(rows.reader().map(|row| line(&rows, &row.unwrap()))),
+            _ => {}
+        }
+    }
+    assert_eq!((begins, read), (1, rows("mariadb/texts")));
 }
 
 /// The header of an event that has no checksum.

@@ -98,6 +98,9 @@ impl Shard {
                     }
                 }
             }
+            if backoff.has_stepped() {
+                self.live.active();
+            }
             backoff.reset();
             gap = if is_idle { (gap * 2).min(RELAY_POLL_GAP_MAX) } else { RELAY_POLL_GAP_MIN };
             tokio::select! {

@@ -2,9 +2,13 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use tidings_backbone::limits::{RELAY_BACKOFF_MAX, RELAY_BACKOFF_MIN};
+use tidings_backbone::{
+    limits::{RELAY_BACKOFF_MAX, RELAY_BACKOFF_MIN},
+    relay::State,
+};
 
 use super::{
+    poll,
     servers::{Own, on_own_of_both},
     whole::{self, numbers},
     world::within,
@@ -14,7 +18,10 @@ use crate::{
     sinks::broker::{committed, local},
 };
 
-on_own_of_both!(a_relay_whose_database_is_away_says_so_once_for_each_pause);
+on_own_of_both!(
+    a_relay_whose_database_is_away_says_so_once_for_each_pause,
+    a_poller_whose_database_is_away_says_so_once_for_each_pause_and_so_does_each_of_its_shards,
+);
 
 /// Waits until there are so many lines by somebody.
 pub(crate) async fn until(said: &Said, by: &str, lines: usize) {
@@ -62,6 +69,15 @@ async fn a_relay_whose_database_is_away_says_so_once_for_each_pause(mut own: Own
     let (log, said) = (local(), Said::by(&own.world.group));
     let mut relay = whole::Running::start(&own.world, &log).await;
     assert_says_little(&mut own, &said, async |records| relay.until_records(records).await).await;
+    relay.stop().await;
+    assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..30).collect::<Vec<_>>());
+}
+
+async fn a_poller_whose_database_is_away_says_so_once_for_each_pause_and_so_does_each_of_its_shards(mut own: Own) {
+    let (log, said) = (local(), Said::by(&own.world.group));
+    let mut relay = poll::Running::start(&own.world, &log);
+    assert_says_little(&mut own, &said, async |records| relay.until(records).await).await;
+    assert_eq!(relay.handle.status().state, State::Active);
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..30).collect::<Vec<_>>());
 }

@@ -10,6 +10,7 @@ use super::{
     servers::{Own, on_own_of_both},
     world::{World, insert, on_both, within},
 };
+use crate::said::Said;
 
 on_both!(
     a_source_that_lacks_what_was_read_stops_the_relay_where_it_stands,
@@ -49,9 +50,11 @@ async fn a_source_that_lacks_what_was_read_stops_the_relay_where_it_stands(mut w
 
 async fn a_position_that_is_none_is_made_up_for_from_the_table(mut world: World) {
     let known = checkpoint(&mut world).await;
-    world.emit(3..5).await;
-    // Beyond the end of the file, and in the middle of an event.
-    for offset in [4_000_000_000, known.position.offset + 7] {
+    let said = Said::by(&world.group);
+    world.sql(insert([3]).replace("{\"n\":3}", &format!("{{\"n\":3,\"x\":\"{}\"}}", "x".repeat(3_000)))).await;
+    world.emit([4]).await;
+    // Beyond the end of the file, in the middle of an event, and where a text stands in the place of an event's size.
+    for offset in [4_000_000_000, known.position.offset + 7, known.position.offset + 1_500] {
         let mut checkpoint = known.clone();
         checkpoint.position.gtid.clear();
         checkpoint.position.offset = offset;
@@ -59,6 +62,9 @@ async fn a_position_that_is_none_is_made_up_for_from_the_table(mut world: World)
         relay.until(2).await;
         assert_eq!(relay.numbers(), [3, 4]);
     }
+    let reasons: Vec<_> = said.lines().into_iter().filter(|line| line.is_error).map(|line| line.reason).collect();
+    assert_eq!(reasons.len(), 3, "{reasons:#?}");
+    assert!(reasons[2].contains("exceeded max_allowed_packet"), "{reasons:#?}");
 }
 
 async fn a_position_between_a_table_map_and_its_rows_is_made_up_for_from_the_table(mut world: World) {

@@ -40,7 +40,7 @@ impl Own {
         };
         let mut world = World::at(start(service, SET).await, &short(test)).await;
         // A test that failed may have left something.
-        for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'"] {
+        for setting in ["binlog_format = 'ROW'", "binlog_row_metadata = 'FULL'", "max_allowed_packet = 67108864"] {
             world.sql(format!("SET GLOBAL {setting}")).await;
         }
         if !world.is_mariadb {

@@ -15,12 +15,16 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    quiet,
     servers::{self, Own, on_own_of_both},
     world::{World, insert, insert_of, on_both, within},
 };
-use crate::sinks::{
-    broker::{Found, committed, local, options},
-    webhook::Receiver,
+use crate::{
+    said::Said,
+    sinks::{
+        broker::{Found, committed, local, options},
+        webhook::Receiver,
+    },
 };
 
 on_both!(
@@ -275,13 +279,14 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     const KAFKA: [&str; 3] = ["--set", "relay", "kafka"];
     let address = servers::start("kafka", "relay").await;
     let log = options(address);
+    let said = Said::by(&world.group);
     let mut relay = Running::start(&world, &log).await;
     world.sql(insert_of(100, 0..100)).await;
     relay.until_records(100).await;
     let mut next = 100;
     for (stop, start) in [("kill", "up"), ("pause", "resume")] {
         servers::run(&[&[stop], &KAFKA[..]].concat()).await;
-        let before = relay.handle.status();
+        let (before, lines_before) = (relay.handle.status(), said.lines().len());
         for _ in 0..50 {
             world.sql(insert_of(100, next..next + 20)).await;
             next += 20;
@@ -290,6 +295,8 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
         assert!(relay.handle.age_ms() > 0);
         let during = relay.handle.status();
         assert_eq!((during.position, during.records), (before.position, before.records));
+        quiet::until(&said, &world.group, lines_before + 2).await;
+        quiet::assert_one_for_each_pause(&said.lines()[lines_before..], quiet::SINK_AWAY);
         servers::run(&[&[start], &KAFKA[..]].concat()).await;
         relay.until_records(next).await;
         relay.until(State::Active).await;

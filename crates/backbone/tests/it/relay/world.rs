@@ -165,7 +165,17 @@ impl Collector {
 
     /// With records in another format.
     pub(crate) fn start_as(route: &Route, options: Options, checkpoint: Option<Checkpoint>) -> Self {
-        let formatter = Formatter::new(std::slice::from_ref(route), "tidings", Clock::system(), 1_000_000).unwrap();
+        Self::start_with(route, 1_000_000, options, checkpoint)
+    }
+
+    /// The same, and records may have so many bytes.
+    pub(crate) fn start_with(
+        route: &Route,
+        bytes_max: usize,
+        options: Options,
+        checkpoint: Option<Checkpoint>,
+    ) -> Self {
+        let formatter = Formatter::new(std::slice::from_ref(route), "tidings", Clock::system(), bytes_max).unwrap();
         let source = Source::start(options.clone(), formatter, checkpoint.clone(), Clock::system()).unwrap();
         Self { source, options, records: Vec::new(), checkpoint, largest_batch: 0 }
     }
@@ -207,6 +217,14 @@ impl Collector {
             _gone = within(handle.wait_for(|status| status.state == State::BackingOff)) => {}
             () = async { loop { self.step().await } } => {}
         }
+    }
+
+    /// Waits until its status says this. No batch is taken meanwhile.
+    pub(crate) async fn until_told(&mut self, text: &str) {
+        let mut handle = self.source.handle();
+        within(handle.wait_for(|status| status.detail.as_ref().is_some_and(|detail| detail.contains(text))))
+            .await
+            .unwrap();
     }
 
     /// Takes batches until there are so many records.
