@@ -286,6 +286,10 @@ pub const RELAY_BATCH_RECORDS_MAX: usize = 8_192;
 /// Bytes of the records of one batch of the relay. Two batches exist at a time: one is being written,
 /// one is being made.
 pub const RELAY_BATCH_BYTES_MAX: usize = 1024 * 1024;
+/// Times that a source may say that an outbox table has no columns before it is taken to be gone.
+pub const RELAY_DEFINITION_LOOKS_MAX: u32 = 5;
+/// Pause after each.
+pub const RELAY_DEFINITION_LOOK_GAP: Duration = Duration::from_millis(200);
 /// Time for which a batch gathers what can be had at once, before it is handed over to a sink that waits.
 pub const RELAY_GATHER_TIME_MAX: Duration = Duration::from_millis(2);
 /// Batches of one transaction of Kafka, while the relay catches up.

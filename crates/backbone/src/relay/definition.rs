@@ -4,7 +4,10 @@ use tidings_binlog::Charset;
 use tidings_event::row::Column;
 
 use super::{connection::Connection, options::OutboxTable, server::quoted};
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    limits::{RELAY_DEFINITION_LOOK_GAP, RELAY_DEFINITION_LOOKS_MAX},
+};
 
 /// A column as `information_schema` describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,20 +50,24 @@ impl Reading {
 const COLUMNS: &str = "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IS_NULLABLE, COLUMN_KEY, CHARACTER_SET_NAME \
      FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
 
-/// The columns that a table has now, in their order.
+/// The columns that a table has now, in their order. MariaDB tells none while somebody else changes the table, as another
+/// relay does that makes its trigger, so it is asked again.
 ///
 /// # Errors
 /// When the source cannot be reached, or there is no such table.
 pub(super) async fn read(connection: &mut Connection, table: &OutboxTable) -> Result<Vec<Described>> {
-    let rows =
-        connection.rows("reading the columns of an outbox table", COLUMNS, (&table.database, &table.name)).await?;
-    let described: Option<Vec<_>> = rows.into_iter().map(describe).collect();
-    match described {
-        Some(columns) if !columns.is_empty() => Ok(columns),
-        _ => Err(Error::RelayStopped {
-            reason: format!("the columns of `{}` cannot be read: is the table gone?", table.full_name()),
-        }),
+    for _ in 0..RELAY_DEFINITION_LOOKS_MAX {
+        let rows =
+            connection.rows("reading the columns of an outbox table", COLUMNS, (&table.database, &table.name)).await?;
+        let described: Option<Vec<_>> = rows.into_iter().map(describe).collect();
+        match described {
+            Some(columns) if !columns.is_empty() => return Ok(columns),
+            _ => tokio::time::sleep(RELAY_DEFINITION_LOOK_GAP).await,
+        }
     }
+    Err(Error::RelayStopped {
+        reason: format!("the columns of `{}` cannot be read: is the table gone?", table.full_name()),
+    })
 }
 
 /// What is wrong with the column that tells rows apart and orders them, where the table has it: a number that rises
