@@ -89,3 +89,23 @@ fn push_bounded<T>(items: &mut Vec<T>, item: T) {
         telemetry::spans_dropped("batch_full", 1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_linked_once_to_each_request_up_to_a_bound_and_counts_the_others() {
+        let requests: Vec<Context> = (0..TRACE_LINKS_MAX + 8).map(|_| Context::root()).collect();
+        assert_eq!(links([requests[0], requests[1], requests[0]].into_iter()), (requests[..2].to_vec(), 0));
+        assert_eq!(links(requests[..TRACE_LINKS_MAX].iter().copied()), (requests[..TRACE_LINKS_MAX].to_vec(), 0));
+        assert_eq!(links(requests.iter().copied()), (requests[..TRACE_LINKS_MAX].to_vec(), 8));
+    }
+
+    #[test]
+    fn of_one_batch_so_many_events_are_traced_and_no_more() {
+        let mut events = Vec::new();
+        (0..TRACE_BATCH_EVENTS_MAX + 1).for_each(|event| push_bounded(&mut events, event));
+        assert_eq!(events, (0..TRACE_BATCH_EVENTS_MAX).collect::<Vec<_>>());
+    }
+}
