@@ -1,6 +1,7 @@
 //! An own projector in operation: an event that it cannot take is parked and its key dies; a webhook is told, metrics
 //! show it; somebody looks, mends, lets it be tried again, or discards it; and what he did is in the audit. The journey
-//! of one event is told, and what was changed by hand is found by comparing with facts, and put right by an event.
+//! of one event is told, and what was changed by hand is found by comparing with facts, and put right by an event. What
+//! became of each request is told by spans of its trace.
 //!
 //! Run it with `cargo run -p tidings-backbone --example own_operations`. `own_event` comes before it.
 
@@ -19,8 +20,10 @@ use tidings_backbone::{
     projector::{self, ApplyError, Gaps, Target},
     reconcile::{self, Compared, Comparison, Difference, Reconciled, Reconciler},
     relay::sink::webhook::Secret,
+    trace,
 };
 use tidings_event::{Event, Metadata};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 type Failed = Box<dyn Error + Send + Sync>;
@@ -138,6 +141,8 @@ impl Reconciled for Bills {
 /// Something that happened to what a customer ordered or has to pay.
 fn event(ids: &EventIds, clock: &Clock, event_type: &str, customer: &str, payload: Box<RawValue>) -> Event {
     let now = clock.now();
+    // Where a request is served, its own: `trace::Sampling` begins a span for it.
+    let traceparent = Some(trace::Context::root().to_string());
     Event {
         id: ids.next(now),
         event_type: event_type.to_owned(),
@@ -148,7 +153,7 @@ fn event(ids: &EventIds, clock: &Clock, event_type: &str, customer: &str, payloa
         version: 1,
         occurred_at: now,
         payload,
-        metadata: Metadata::default(),
+        metadata: Metadata { traceparent, ..Metadata::default() },
     }
 }
 
@@ -233,10 +238,25 @@ async fn reconcile(db: &Db, clock: &Clock, pool: &SqlitePool, handle: &projector
     Ok(())
 }
 
+/// What the projector did for each request: where an event was parked there is a span with its error, and another one
+/// once it was applied.
+fn traced(mut spans: mpsc::Receiver<trace::Span>) {
+    let mut failed = Vec::new();
+    while let Ok(span) = spans.try_recv() {
+        if span.name == "project bill" {
+            println!("trace {}: {}", span.context.trace_id, span.error.as_deref().unwrap_or("applied"));
+            failed.push(span.error.is_some());
+        }
+    }
+    assert_eq!((failed.len(), failed.iter().filter(|failed| **failed).count()), (7, 2));
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Failed> {
     // Whatever collects metrics; the names and their meaning are in `telemetry::METRICS`.
     let metrics = metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder()?;
+    // And whatever collects spans, such as a client of OTLP.
+    let spans = trace::collect(1_000).ok_or("somebody collects spans already")?;
     let folder = tempfile::tempdir()?;
     let (clock, file) = (Clock::system(), folder.path().join("shop.db"));
     let db = Db::open_sqlite(&file).await?;
@@ -279,5 +299,6 @@ async fn main() -> Result<(), Failed> {
     assert_eq!(bills, [("ada".to_owned(), 6_300), ("grace".to_owned(), 900)]);
     shutdown.cancel();
     running.await??;
+    traced(spans);
     Ok(telling.await?)
 }
