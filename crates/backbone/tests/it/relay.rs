@@ -2,7 +2,6 @@
 
 mod failover;
 mod hard;
-mod large;
 mod names;
 mod outage;
 mod path;

@@ -161,7 +161,7 @@ async fn connections_that_are_cut_again_and_again_cost_nothing(mut world: World)
         }
         relay.until(relay.handle.status().records + 5).await;
     }
-    assert!(cuts > 100, "{cuts}");
+    assert!(cuts >= 20, "{cuts}");
     writer.stop().await;
     within(async { while left(&mut world).await > 0 {} }).await;
     relay.stop().await;
