@@ -288,7 +288,7 @@ pub const RELAY_BATCH_RECORDS_MAX: usize = 8_192;
 pub const RELAY_BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Times that a source may say that an outbox table has no columns before it is taken to be gone.
 pub const RELAY_DEFINITION_LOOKS_MAX: u32 = 5;
-/// Pause after each.
+/// Pause between two of them.
 pub const RELAY_DEFINITION_LOOK_GAP: Duration = Duration::from_millis(200);
 /// Time for which a batch gathers what can be had at once, before it is handed over to a sink that waits.
 pub const RELAY_GATHER_TIME_MAX: Duration = Duration::from_millis(2);

@@ -49,7 +49,8 @@ impl MysqlOptions {
     /// Reads an address: `mysql://user:password@host:3306/database`, with `?ssl-mode=VERIFY_IDENTITY`,
     /// `ssl-ca=FILE`, `ssl-cert=FILE`, `ssl-key=FILE` and `socket=FILE` as needed. Without a mode, TLS
     /// is used where the server offers it, and its certificate is not checked; to the same machine it
-    /// is not used, since it would cost time and keep nobody out, but to send a password that MySQL has not seen since it started.
+    /// is not used, since it would cost time and keep nobody out, but to send a password that MySQL has not
+    /// seen since it started.
     ///
     /// # Errors
     /// When it cannot be read, names no database, or has an unknown parameter.

@@ -50,19 +50,21 @@ impl Reading {
 const COLUMNS: &str = "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IS_NULLABLE, COLUMN_KEY, CHARACTER_SET_NAME \
      FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
 
-/// The columns that a table has now, in their order. MariaDB tells none while somebody else changes the table, as another
-/// relay does that makes its trigger, so it is asked again.
+/// The columns that a table has now, in their order. MariaDB may tell none while somebody else changes the table,
+/// as another relay does that makes its trigger, so it is asked again.
 ///
 /// # Errors
 /// When the source cannot be reached, or there is no such table.
 pub(super) async fn read(connection: &mut Connection, table: &OutboxTable) -> Result<Vec<Described>> {
-    for _ in 0..RELAY_DEFINITION_LOOKS_MAX {
+    for look in 0..RELAY_DEFINITION_LOOKS_MAX {
+        if look > 0 {
+            tokio::time::sleep(RELAY_DEFINITION_LOOK_GAP).await;
+        }
         let rows =
             connection.rows("reading the columns of an outbox table", COLUMNS, (&table.database, &table.name)).await?;
         let described: Option<Vec<_>> = rows.into_iter().map(describe).collect();
-        match described {
-            Some(columns) if !columns.is_empty() => return Ok(columns),
-            _ => tokio::time::sleep(RELAY_DEFINITION_LOOK_GAP).await,
+        if let Some(columns) = described.filter(|columns| !columns.is_empty()) {
+            return Ok(columns);
         }
     }
     Err(Error::RelayStopped {

@@ -331,7 +331,7 @@ mod server {
         assert_ne!(id(&world.db).await, before);
     }
 
-    /// As each is just after a restart of MySQL.
+    /// As each is just after a restart of MySQL. MariaDB lets it in by another way, and is there for comparison.
     async fn an_account_is_let_in_whose_password_the_server_has_not_seen(engine: Engine) {
         let world = World::on(engine).await;
         let Place::Url(url) = &world.database.place else { return };

@@ -2,6 +2,7 @@
 
 mod failover;
 mod hard;
+mod large;
 mod names;
 mod outage;
 mod path;

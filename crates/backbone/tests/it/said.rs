@@ -12,7 +12,8 @@ use tracing::{
     span,
 };
 
-/// The warnings and errors of one projector, or of the relays of one group. No other test may have one of the same name.
+/// The warnings and errors of one projector, or of the relays of one group. No other test may have one of the
+/// same name.
 pub(crate) struct Said(String);
 
 /// A line, as far as tests look at it.

@@ -2,6 +2,9 @@
 
 use sqlx::{ConnectOptions as _, Connection as _, MySqlConnection, mysql::MySqlConnectOptions, mysql::MySqlSslMode};
 
+const UNSEEN: &str = "the server wants the password itself, which it has not seen since it started, and that is sent over \
+                      TLS alone: turn TLS on in the server, or allow it in the address (ssl-mode)";
+
 /// Where the server is, and how it is spoken to.
 #[derive(Clone)]
 pub(super) struct Connect {
@@ -24,19 +27,26 @@ impl Connect {
 
     /// A new connection.
     ///
-    /// MySQL keeps a digest of a password that it has seen (`caching_sha2_password`), until it is restarted. Before it has
-    /// seen it, the password itself has to be sent, which is done over TLS alone; then it is known, and the
-    /// connection is made in clear as all the others are.
+    /// MySQL keeps a digest of a password that it has seen (`caching_sha2_password`), until it is restarted.
+    /// Before, the password itself has to be sent, which is done over TLS alone; then it is known, and
+    /// the connection is made in clear as all the others are.
     ///
     /// # Errors
     /// When the server is away, or refuses.
     pub(super) async fn connect(&self) -> Result<MySqlConnection, sqlx::Error> {
-        match self.options.connect().await {
-            Err(sqlx::Error::Configuration(_)) if self.is_clear => {
-                self.options.clone().ssl_mode(MySqlSslMode::Preferred).connect().await?.close().await?;
-                self.options.connect().await
-            }
+        let connected = match self.options.connect().await {
+            Err(sqlx::Error::Configuration(_)) if self.is_clear => self.introduce().await,
             connected => connected,
-        }
+        };
+        connected.map_err(|error| match error {
+            // The driver says so of nothing else while it connects.
+            sqlx::Error::Configuration(_) => sqlx::Error::Configuration(UNSEEN.into()),
+            error => error,
+        })
+    }
+
+    async fn introduce(&self) -> Result<MySqlConnection, sqlx::Error> {
+        self.options.clone().ssl_mode(MySqlSslMode::Preferred).connect().await?.close().await?;
+        self.options.connect().await
     }
 }

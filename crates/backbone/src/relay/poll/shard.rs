@@ -96,18 +96,24 @@ impl Shard {
                     if let Err(ended) = ended {
                         return Ok(ended);
                     }
+                    self.is_back(backoff);
                 }
             }
-            if backoff.has_stepped() {
-                self.live.active();
-            }
-            backoff.reset();
+            self.is_back(backoff);
             gap = if is_idle { (gap * 2).min(RELAY_POLL_GAP_MAX) } else { RELAY_POLL_GAP_MIN };
             tokio::select! {
                 () = tokio::time::sleep(gap) => {}
                 ended = self.stop.wait() => return Ok(ended),
             }
         }
+    }
+
+    /// The database answers.
+    fn is_back(&self, backoff: &mut Backoff) {
+        if backoff.has_stepped() {
+            self.live.active();
+        }
+        backoff.reset();
     }
 
     async fn definitions(&self, connection: &mut Connection) -> Result<Vec<Vec<Described>>> {

@@ -124,14 +124,17 @@ async fn a_connection_that_is_cut_again_and_again_costs_nothing(mut own: Own) {
 /// Removes all of the binlog that is not being written. A file that somebody still reads stays at first.
 async fn purge(world: &mut World) {
     world.sql("FLUSH BINARY LOGS").await;
-    loop {
-        let files: Vec<String> =
-            world.conn.query_map("SHOW BINARY LOGS", |row: mysql_async::Row| row.get(0).unwrap()).await.unwrap();
-        if files.len() == 1 {
-            return;
+    within(async {
+        loop {
+            let files: Vec<String> =
+                world.conn.query_map("SHOW BINARY LOGS", |row: mysql_async::Row| row.get(0).unwrap()).await.unwrap();
+            if files.len() == 1 {
+                return;
+            }
+            world.sql(format!("PURGE BINARY LOGS TO '{}'", files.last().unwrap())).await;
         }
-        world.sql(format!("PURGE BINARY LOGS TO '{}'", files.last().unwrap())).await;
-    }
+    })
+    .await;
 }
 
 async fn a_purged_binlog_is_made_up_for_from_the_table(mut own: Own) {

@@ -77,7 +77,7 @@ async fn a_poller_whose_database_is_away_says_so_once_for_each_pause_and_so_does
     let (log, said) = (local(), Said::by(&own.world.group));
     let mut relay = poll::Running::start(&own.world, &log);
     assert_says_little(&mut own, &said, async |records| relay.until(records).await).await;
-    assert_eq!(relay.handle.status().state, State::Active);
+    within(relay.handle.wait_for(|status| status.state == State::Active)).await.unwrap();
     relay.stop().await;
     assert_eq!(numbers(&committed(&log, &log.topic("test"))), (0..30).collect::<Vec<_>>());
 }

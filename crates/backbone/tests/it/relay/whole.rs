@@ -285,8 +285,9 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
     relay.until_records(100).await;
     let mut next = 100;
     for (stop, start) in [("kill", "up"), ("pause", "resume")] {
+        let lines_before = said.lines().len();
         servers::run(&[&[stop], &KAFKA[..]].concat()).await;
-        let (before, lines_before) = (relay.handle.status(), said.lines().len());
+        let before = relay.handle.status();
         for _ in 0..50 {
             world.sql(insert_of(100, next..next + 20)).await;
             next += 20;
