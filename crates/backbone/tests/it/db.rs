@@ -341,6 +341,11 @@ mod server {
         say(url, format!("CREATE USER '{account}'@'127.0.0.1' IDENTIFIED BY 'never said'")).await.unwrap();
         say(url, format!("GRANT ALL PRIVILEGES ON `{name}`.* TO '{account}'@'127.0.0.1'")).await.unwrap();
         let address = format!("mysql://{account}:never%20said@{host}/{name}");
+        if engine == Engine::Mysql {
+            let in_clear = MysqlOptions::from_url(&format!("{address}?ssl-mode=DISABLED")).unwrap();
+            let error = Db::open_mysql(in_clear).await.unwrap_err();
+            assert!(Error::chain(&error).contains("turn TLS on in the server"), "{error:?}");
+        }
         let db = Db::open_mysql(MysqlOptions::from_url(&address).unwrap()).await.unwrap();
         execute(&db, "INSERT INTO switch (name, is_on) VALUES ('a', 0)".to_owned()).await.unwrap();
         db.close().await;

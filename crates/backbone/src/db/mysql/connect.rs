@@ -2,8 +2,8 @@
 
 use sqlx::{ConnectOptions as _, Connection as _, MySqlConnection, mysql::MySqlConnectOptions, mysql::MySqlSslMode};
 
-const UNSEEN: &str = "the server wants the password itself, which it has not seen since it started, and that is sent over \
-                      TLS alone: turn TLS on in the server, or allow it in the address (ssl-mode)";
+const UNSEEN: &str = "the server wants the password itself, which it has not seen since it started, and that is sent \
+                      over TLS alone: turn TLS on in the server, or allow it in the address (ssl-mode)";
 
 /// Where the server is, and how it is spoken to.
 #[derive(Clone)]
@@ -39,8 +39,10 @@ impl Connect {
             connected => connected,
         };
         connected.map_err(|error| match error {
-            // The driver says so of nothing else while it connects.
-            sqlx::Error::Configuration(_) => sqlx::Error::Configuration(UNSEEN.into()),
+            // Others of its kind are about keys and certificates of the client.
+            sqlx::Error::Configuration(said) if said.to_string().starts_with("RSA auth") => {
+                sqlx::Error::Configuration(UNSEEN.into())
+            }
             error => error,
         })
     }

@@ -96,10 +96,10 @@ impl Shard {
                     if let Err(ended) = ended {
                         return Ok(ended);
                     }
-                    self.is_back(backoff);
+                    self.end_trouble(backoff);
                 }
             }
-            self.is_back(backoff);
+            self.end_trouble(backoff);
             gap = if is_idle { (gap * 2).min(RELAY_POLL_GAP_MAX) } else { RELAY_POLL_GAP_MIN };
             tokio::select! {
                 () = tokio::time::sleep(gap) => {}
@@ -109,7 +109,7 @@ impl Shard {
     }
 
     /// The database answers.
-    fn is_back(&self, backoff: &mut Backoff) {
+    fn end_trouble(&self, backoff: &mut Backoff) {
         if backoff.has_stepped() {
             self.live.active();
         }

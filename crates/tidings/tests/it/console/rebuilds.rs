@@ -35,6 +35,27 @@ async fn rebuilds(world: &World) -> Value {
     world.admin().await.read("/v1/admin/rebuilds").await["items"].take()
 }
 
+/// A change of mind is seen before it is done.
+async fn what_is_only_said_is_not_done(world: &World, browser: &Browser) {
+    // In place asks for an end instead of a switch.
+    tab_to(browser, "#rebuild-way").await;
+    browser.type_keys(&DOWN.to_string()).await;
+    browser.see_text(".foresight", "Events are applied once more to the live generation 1 of relation").await;
+    browser.see("#rebuild-until").await;
+    browser.type_keys(&UP.to_string()).await;
+    browser.see_text(".foresight", "Readers are given it at once when it is right").await;
+    // What would be found wrong in the end is refused before it begins.
+    tab_to(browser, "#rebuild-from").await;
+    browser.type_keys(&format!("{DOWN}{DOWN}{DOWN}")).await;
+    tab_to(browser, "#rebuild-from-offset").await;
+    browser.type_keys(&format!("1{TAB}")).await;
+    browser.see_text(".foresight [role=alert]", "lacks what was before").await;
+    tab_to(browser, "#rebuild-from").await;
+    browser.type_keys(&format!("{UP}{UP}{UP}")).await;
+    browser.see_text(".foresight", "Readers are given it at once when it is right").await;
+    assert_eq!(rebuilds(world).await, json!([]), "it was only said");
+}
+
 async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone(kind: Kind) {
     let (world, browser) = before_the_rebuilds(kind).await;
     browser.type_keys("s").await;
@@ -43,24 +64,7 @@ async fn a_rebuild_is_started_held_up_and_given_to_readers_by_the_keyboard_alone
     the_page_fits_a_phone(&browser).await;
     the_dialog_keeps_the_focus(&browser).await;
 
-    // In place asks for an end instead of a switch; a change of mind is seen before it is done.
-    tab_to(&browser, "#rebuild-way").await;
-    browser.type_keys(&DOWN.to_string()).await;
-    browser.see_text(".foresight", "Events are applied once more to the live generation 1 of relation").await;
-    browser.see("#rebuild-until").await;
-    browser.type_keys(&UP.to_string()).await;
-    browser.see_text(".foresight", "Readers are given it at once when it is right").await;
-    // What would be found wrong in the end is refused before it begins.
-    tab_to(&browser, "#rebuild-from").await;
-    browser.type_keys(&format!("{DOWN}{DOWN}{DOWN}")).await;
-    tab_to(&browser, "#rebuild-from-offset").await;
-    browser.type_keys(&format!("1{TAB}")).await;
-    browser.see_text(".foresight [role=alert]", "lacks what was before").await;
-    tab_to(&browser, "#rebuild-from").await;
-    browser.type_keys(&format!("{UP}{UP}{UP}")).await;
-    browser.see_text(".foresight", "Readers are given it at once when it is right").await;
-    assert_eq!(rebuilds(&world).await, json!([]), "it was only said");
-
+    what_is_only_said_is_not_done(&world, &browser).await;
     tab_to(&browser, "#rebuild-pace").await;
     browser.type_keys("2").await;
     tab_to(&browser, "#rebuild-hold").await;
