@@ -295,7 +295,7 @@ async fn waits_for_what_is_dead(options: Options) {
     assert!(relayed["topic"].as_str().unwrap().ends_with(".relation"), "{journey}");
     assert_eq!(journey["projectors"][0]["state"], "waiting");
     let table = world.run(&["journey", event["id"].as_str().unwrap()]).await;
-    assert!(table.contains("1 events are not in the log"), "{table}");
+    assert!(table.contains("1 event is not in the log"), "{table}");
 
     for project in PROJECTS {
         world.kill_part(project).await;
