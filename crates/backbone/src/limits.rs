@@ -218,8 +218,9 @@ pub const MYSQL_CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 pub const MYSQL_STATEMENT_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the arguments of one statement on an encrypted connection, unless one row has more.
 pub const MYSQL_ENCRYPTED_STATEMENT_BYTES_MAX: usize = 14 * 1024;
-/// How long a statement waits for a row that another transaction has locked.
-pub const MYSQL_LOCK_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a statement waits for a row that another transaction has locked. Less than [`LEDGER_RETRY_TIME_MAX`], so
+/// that a command that has waited in vain is tried once more.
+pub const MYSQL_LOCK_TIME_MAX: Duration = Duration::from_secs(4);
 /// Time after which a connection that nobody used is not used again.
 pub const MYSQL_IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 /// Time after which the server closes a silent connection, and rolls back what a frozen client had begun.

@@ -14,7 +14,10 @@ use tokio_util::sync::CancellationToken;
 use super::{EVENTS, FACTS};
 use crate::world::{PATIENCE, Switches, World};
 
-on_every_server!(a_command_outlives_a_deadlock_that_the_server_ends_at_its_cost);
+on_every_server!(
+    a_command_outlives_a_deadlock_that_the_server_ends_at_its_cost,
+    a_command_outlives_a_wait_for_a_row_that_lasts_longer_than_it_may,
+);
 
 /// Turns switches, then locks the one called `last`; tells how far it is.
 struct Deciding {
@@ -134,4 +137,14 @@ async fn a_command_outlives_a_deadlock_that_the_server_ends_at_its_cost(engine: 
     other.conn().fetch("locking", LOCK_LAMP, vec![]).await.unwrap();
     other.rollback().await.unwrap();
     site.assert_done_after("1213", answering).await;
+}
+
+async fn a_command_outlives_a_wait_for_a_row_that_lasts_longer_than_it_may(engine: Engine) {
+    let site = Site::on(engine).await;
+    let mut other = site.other().await;
+    other.conn().fetch("locking", LOCK_LAMP, vec![]).await.unwrap();
+    let mut answering = site.turn_on();
+    site.until((2, 0), &mut answering).await;
+    other.rollback().await.unwrap();
+    site.assert_done_after("1205", answering).await;
 }
