@@ -1,5 +1,7 @@
 //! The distributed mode with its roles in processes of their own.
 
+mod topics;
+
 use serde_json::Value;
 use tidings_testkit::{Kind, Options, Part, World, on_every_distributed_world, process::Signal};
 

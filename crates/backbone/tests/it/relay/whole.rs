@@ -288,14 +288,21 @@ async fn while_kafka_is_away_with_a_hundred_keys_busy_nothing_moves_and_nothing_
         let lines_before = said.lines().len();
         servers::run(&[&[stop], &KAFKA[..]].concat()).await;
         let before = relay.handle.status();
-        for _ in 0..50 {
+        world.sql(insert_of(100, next..next + 20)).await;
+        next += 20;
+        relay.until(State::BackingOff).await;
+        let (oldest, age) = (relay.handle.status().waiting_since_ms, relay.handle.age_ms());
+        assert!(oldest.is_some() && age > 0, "{oldest:?}, {age}");
+        for _ in 0..49 {
             world.sql(insert_of(100, next..next + 20)).await;
             next += 20;
         }
         relay.until(State::BackingOff).await;
-        assert!(relay.handle.age_ms() > 0);
         let during = relay.handle.status();
         assert_eq!((during.position, during.records), (before.position, before.records));
+        // Younger events have come, and the oldest has become older.
+        assert_eq!(during.waiting_since_ms, oldest);
+        assert!(relay.handle.age_ms() > age, "{} > {age}", relay.handle.age_ms());
         quiet::until(&said, &world.group, lines_before + 2).await;
         quiet::assert_one_for_each_pause(&said.lines()[lines_before..], quiet::SINK_AWAY);
         servers::run(&[&[start], &KAFKA[..]].concat()).await;

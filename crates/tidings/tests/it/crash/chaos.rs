@@ -81,7 +81,7 @@ async fn comes_on(acknowledged: &watch::Sender<u64>, more: u64) {
 }
 
 /// The topic has the events of the outbox, each once, those of one key in one partition and in their order there.
-async fn each_event_is_in_the_log_once_and_in_order(world: &World, versions: &HashMap<Pair, u64>) {
+pub(super) async fn each_event_is_in_the_log_once_and_in_order(world: &World, versions: &HashMap<Pair, u64>) {
     let id = |event: &Value| event["id"].as_str().unwrap().to_owned();
     let mut committed: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for event in world.events(0).await.iter().filter(|event| event["aggregatetype"] == "relation") {

@@ -9,6 +9,7 @@ use super::{Section, Watch, until, until_metric, until_told};
 use crate::database::Hand;
 
 const RELAY_WAITS: &str = "tidings_relay_state{state=\"backing_off\"} 1";
+const UNRELAYED_AGE: &str = "tidings_outbox_unrelayed_age_seconds";
 const PROJECTOR_WAITS: &str = "tidings_projector_state{projector=\"relation\",state=\"backing_off\"} 1";
 
 #[tokio::test]
@@ -56,12 +57,16 @@ async fn without_kafka(world: &World, servers: &Servers, watch: &mut Watch) {
     until_told(world, "tidings_service_up{service=\"kafka\"} 0").await;
     watch.look(world, 20).await;
     watch.fires(&["TidingsKafkaDown", "TidingsNotMeasured"]);
+    let age = world.metric(UNRELAYED_AGE).await;
+    assert!(age > 0.0, "what was written waits for Kafka");
+    assert!(world.metric(UNRELAYED_AGE).await > age, "and becomes older");
     let (_, said) = it.ask(world, "curl http://ADDRESS/health/ready", Part::Relay(1)).await;
     assert!(said.contains("kafka"), "{said}");
     let (_, said) = unmeasured.ask(world, "curl http://ADDRESS/health/ready", Part::Project(1)).await;
     assert!(said.contains("kafka"), "{said}");
     servers.start(Server::Kafka).await;
     world.drain().await;
+    until_metric(world, UNRELAYED_AGE, |age| age == 0.0).await;
     assert_eq!(world.counters(4).await, (0, 1), "they go on by themselves, and nothing is lost");
     assert!(unmeasured.run(world, "tidings lag", &[]).await.contains("caught up"));
     assert!(it.run(world, "tidings lag", &[]).await.contains("caught up"));
