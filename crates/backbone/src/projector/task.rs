@@ -72,6 +72,8 @@ pub(super) struct Task {
     /// Whether the parking lot was empty when this task looked, and nobody can have parked since: whoever parks
     /// moves the position, and then this task fails and looks again.
     is_lot_empty: bool,
+    /// The last event before the end of a replay, once events behind that end were read.
+    last_before_end: Option<Offset>,
 }
 
 /// What a step found to do.
@@ -161,6 +163,7 @@ impl Plan {
             since: Timestamp::default(),
             batch_events_max,
             is_lot_empty: false,
+            last_before_end: None,
         }
     }
 
@@ -332,6 +335,9 @@ impl Task {
             return Ok(Step::Idle(due));
         }
         let events_max = self.plan.pace.batch_events_max(self.batch_events_max);
+        if let Some(end) = end.filter(|_| self.last_before_end == Some(at)) {
+            return self.pass_to(at, end).await;
+        }
         let batch = self.feed.read(at, events_max).await?;
         self.set_state(State::Running, None);
         let first = match &batch {
@@ -339,9 +345,7 @@ impl Task {
             Batch::Malformed(row) => Some(row.offset),
         };
         if let Some(end) = end.filter(|end| first.is_some_and(|first| first > *end)) {
-            let tx = self.plan.db.write(Durability::Rebuildable).await?;
-            self.commit(tx, at, end, None).await?;
-            return Ok(Step::Done);
+            return self.pass_to(at, end).await;
         }
         match batch {
             Batch::Events(events) if events.is_empty() && due == Some(Duration::ZERO) => Ok(Step::Done),
@@ -349,7 +353,12 @@ impl Task {
             Batch::Events(mut events) => {
                 // The outbox is read ahead in whole batches, and read again; a partition gives no more than asked for.
                 events.truncate(events_max);
+                let read = events.len();
                 events.retain(|recorded| end.is_none_or(|end| recorded.offset <= end));
+                if events.len() < read {
+                    // A partition does not give again what was read: the end may be no event of its own.
+                    self.last_before_end = events.last().map(|last| last.offset);
+                }
                 if self.feed.is_dense() {
                     self.check_history(at, events[0].offset)?;
                 }
@@ -357,6 +366,13 @@ impl Task {
             }
             Batch::Malformed(row) => self.park_malformed(at, &row).await,
         }
+    }
+
+    /// Nothing is to be applied up to the end of a replay.
+    async fn pass_to(&mut self, at: Offset, end: Offset) -> Result<Step> {
+        let tx = self.plan.db.write(Durability::Rebuildable).await?;
+        self.commit(tx, at, end, None).await?;
+        Ok(Step::Done)
     }
 
     /// Finds where to begin; a new projector begins at the beginning.
